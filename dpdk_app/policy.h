@@ -21,10 +21,14 @@
 /* One [limit NAME] section. There is one action: drop. */
 struct policy_limit {
 	char name[WEIR_LIMIT_NAME_MAX + 1];
-	uint64_t tokens; /* the rate: tokens per period_ns, in lowest terms */
+	uint64_t tokens; /* the rate: tokens per period_ns, exactly as written */
 	uint64_t period_ns;
 	uint64_t capacity; /* the burst, in tokens */
 	enum weir_unit unit;
+	char section[72]; /* where it was read from, for errors */
+	unsigned int section_line;
+	unsigned int rate_line;
+	unsigned int burst_line; /* 0: not given, the default was taken */
 };
 
 /* All of a policy, defaults filled in. */
@@ -88,12 +92,11 @@ const char *
 policy_field_of(const char *weir_field);
 
 /*
- * Turn a refusal by weir_limit_add() into an error about the file that the
- * limit was read from. policy is the whole policy that holds the limit.
+ * Turn a refusal by weir_limit_add() into an error about the file at path,
+ * which the limit was read from.
  */
 void
 policy_error_from_limit(struct policy_error *error, const char *path,
-    const struct policy *policy, const struct policy_limit *limit,
-    const struct weir_error *weir_error);
+    const struct policy_limit *limit, const struct weir_error *weir_error);
 
 #endif
