@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table's slow side: whole-window lookup, insertion, retirement. The
+ * protocol and why it holds are told in table.h.
+ */
+#include "table.h"
+
+uint64_t
+table_slots_for(uint64_t capacity)
+{
+	uint64_t slots = WINDOW_SLOTS;
+
+	while (slots < 2 * capacity)
+		slots <<= 1;
+	return slots;
+}
+
+size_t
+table_bytes(uint64_t slots, unsigned entry_bytes)
+{
+	return slots > SIZE_MAX / entry_bytes ? 0 : slots * entry_bytes;
+}
+
+unsigned
+table_entry_bytes(unsigned key_words)
+{
+	return key_words > KEY_WORDS_SMALL ? LINE_BYTES : LINE_BYTES / 2;
+}
+
+void
+table_init(struct table *t, void *memory, uint64_t slots, unsigned key_words)
+{
+	t->base = memory;
+	t->key_words = key_words;
+	t->entry_bytes = table_entry_bytes(key_words);
+	t->line_slots = LINE_BYTES / t->entry_bytes;
+	t->line_mask = slots / t->line_slots - 1;
+	t->window_lines = WINDOW_SLOTS / t->line_slots;
+}
+
+static struct entry *
+window_slot(const struct table *t, const struct probe *p, unsigned i)
+{
+	unsigned char *line = table_line(t, p->hash & t->line_mask,
+	    i / t->line_slots);
+
+	return (struct entry *)(line + i % t->line_slots * t->entry_bytes);
+}
+
+bool
+table_find(const struct table *t, const struct probe *p, struct view *view)
+{
+	for (unsigned i = 0; i < WINDOW_SLOTS; i++) {
+		if (entry_differs(window_slot(t, p, i), p, t->key_words,
+		    view) == 0)
+			return true;
+	}
+	view->entry = NULL;
+	return false;
+}
+
+/* state changes hands from `from` to `to`; T4, see table_insert(). */
+static bool
+state_change(struct entry *e, uint64_t from, uint64_t to)
+{
+	return atomic_compare_exchange_strong_explicit(&e->state, &from, to,
+	    memory_order_acq_rel, memory_order_relaxed);
+}
+
+bool
+table_retire(const struct view *view)
+{
+	return state_change(view->entry, view->state,
+	    STATE_FREE | (view->state & STATE_GENERATION_MASK));
+}
+
+/*
+ * The slot to claim: the first free one of the window, else the first idle
+ * one. Free first, because an idle key may come back and find itself evicted
+ * from a table that has room.
+ */
+static struct view
+choose_slot(const struct table *t, const struct probe *p, idle_fn *idle,
+    void *context)
+{
+	struct view chosen = {0};
+
+	for (unsigned i = 0; i < WINDOW_SLOTS; i++) {
+		struct view v = {.entry = window_slot(t, p, i)};
+
+		v.state = atomic_load_explicit(&v.entry->state,
+		    memory_order_acquire); /* T1: ctl belongs to it */
+		if ((v.state & STATE_KIND_MASK) == STATE_FREE)
+			return v;
+		if (chosen.entry ||
+		    (v.state & STATE_KIND_MASK) != STATE_LIVE)
+			continue;
+		/* relaxed: if ctl is a later owner's, claiming will fail. */
+		v.ctl = atomic_load_explicit(&v.entry->ctl,
+		    memory_order_relaxed);
+		if (idle(context, ctl_limit(v.ctl), state_value(v.state),
+		    ctl_era(v.ctl)))
+			chosen = v;
+	}
+	return chosen;
+}
+
+static bool
+same_key(struct entry *e, const struct probe *p, unsigned key_words)
+{
+	uint64_t differs = 0;
+
+	/* relaxed: T1, by the caller's load of a LIVE state. If the slot went
+	 * to a later owner since, that one announced itself after my own
+	 * announcement and will meet it. */
+	for (unsigned w = 0; w < key_words; w++)
+		differs |= atomic_load_explicit(&e->key[w],
+		    memory_order_relaxed) ^ p->word[w];
+	return differs == 0;
+}
+
+/*
+ * May I go on, as far as this other slot is concerned? It has my identity in
+ * its ctl. See step 3 in table.h.
+ */
+static bool
+prevail_over(const struct table *t, const struct probe *p, struct entry *other,
+    bool give_way)
+{
+	for (;;) {
+		uint64_t state = atomic_load_explicit(&other->state,
+		    memory_order_acquire); /* T1 */
+
+		if ((state & STATE_KIND_MASK) == STATE_LIVE)
+			return !same_key(other, p, t->key_words);
+		if ((state & STATE_KIND_MASK) == STATE_FREE ||
+		    (state & STATE_KILLED))
+			return true;
+		if (give_way)
+			return false;
+		if (state_change(other, state, state | STATE_KILLED))
+			return true;
+		/* It was published, killed or freed just now: look again. A
+		 * slot cannot do that for ever without other inserts ending
+		 * well. */
+	}
+}
+
+/* Steps 2 and 3: announce, then look for the same key elsewhere. */
+static bool
+announce(const struct table *t, const struct probe *p, struct entry *mine,
+    uint64_t ctl, bool impatient)
+{
+	/* T5 seq_cst store -> seq_cst loads below in a rival: of two that
+	 * announce one key, at least one sees the other. Also a release, T2:
+	 * who reads this ctl sees my claim. */
+	atomic_store_explicit(&mine->ctl, ctl, memory_order_seq_cst);
+	for (unsigned i = 0; i < WINDOW_SLOTS; i++) {
+		struct entry *other = window_slot(t, p, i);
+		uint64_t seen = atomic_load_explicit(&other->ctl,
+		    memory_order_seq_cst); /* T5 */
+
+		if (other == mine || ((seen ^ ctl) & CTL_IDENTITY_MASK))
+			continue;
+		if (!prevail_over(t, p, other, other < mine && !impatient))
+			return false;
+	}
+	return true;
+}
+
+enum insert_result
+table_insert(struct table *t, const struct probe *p, uint64_t value,
+    uint32_t era, uint64_t claim, bool impatient, idle_fn *idle,
+    void *context)
+{
+	struct view slot = choose_slot(t, p, idle, context);
+	uint64_t ctl = p->identity | (uint64_t)era << CTL_ERA_SHIFT;
+	uint64_t generation, claimed;
+
+	if (!slot.entry)
+		return INSERT_FULL;
+	generation = (slot.state + (1ull << STATE_GENERATION_SHIFT)) &
+	    STATE_GENERATION_MASK;
+	claimed = claim << STATE_CLAIM_SHIFT | generation | STATE_CLAIMED;
+
+	/* T4 acq_rel: of all who want the slot one gets it; its later stores
+	 * to ctl and key stay behind. */
+	if (!state_change(slot.entry, slot.state, claimed))
+		return INSERT_AGAIN;
+	if (announce(t, p, slot.entry, ctl, impatient)) {
+		/* T2 release: who reads this key sees my claim. */
+		for (unsigned w = 0; w < t->key_words; w++)
+			atomic_store_explicit(&slot.entry->key[w], p->word[w],
+			    memory_order_release);
+		/* T1 release -> acquire in entry_differs(): ctl and key are
+		 * complete. */
+		if (state_change(slot.entry, claimed,
+		    value << STATE_VALUE_SHIFT | generation | STATE_LIVE))
+			return INSERT_DONE;
+	}
+	/* Mine still, killed or not; only the killed bit can have come. */
+	if (!state_change(slot.entry, claimed, generation | STATE_FREE))
+		state_change(slot.entry, claimed | STATE_KILLED,
+		    generation | STATE_FREE);
+	return INSERT_AGAIN;
+}

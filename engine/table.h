@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The table: open addressing, one cache line per decision, no locks.
+ *
+ * An entry is `state | ctl | key`, 32 bytes for keys up to 16 bytes and 64
+ * beyond. Two small entries share a line. A key hashes to its home line and
+ * lives there or within a bounded window after it, and never moves.
+ *
+ * STATE is the ownership word:
+ *
+ *	FREE     nobody's
+ *	CLAIMED  one thread's, who is about to insert; carries a number that
+ *	         no other claim ever has, and a bit by which others KILL it
+ *	LIVE     an entry; carries the bucket's value
+ *
+ * and a generation of 3 bits that every new owner increments. Every change of
+ * owner is a CAS on this word, and so is every take. A thread that decided on
+ * a stale view therefore fails its CAS: slots are reused without a grace
+ * period. (The generation covers the one case in which two owners of a slot
+ * could hold equal values, namely claims at one frozen instant.)
+ *
+ * CTL names the entry: hash tag, limit, era of the value. It is written by the
+ * claimer, and stays behind as a harmless leftover when the slot is freed.
+ *
+ * INSERT, so that at most one LIVE entry exists per (limit, key):
+ *
+ *	1 claim a FREE slot of the window, or a LIVE one that says nothing any
+ *	  more (the caller's `idle` predicate): CAS state -> CLAIMED
+ *	2 announce: store ctl, seq_cst
+ *	3 scan the ctl of every other slot of the window, seq_cst; where it
+ *	  names my limit and tag, look at the state:
+ *	    LIVE     same key: give up my slot, look up again
+ *	    CLAIMED  a rival: kill it, CAS state -> CLAIMED + KILLED; but if its
+ *	             slot comes before mine, give way instead (until impatient)
+ *	4 write the key; publish: CAS state CLAIMED -> LIVE with the value.
+ *	  If that fails I was killed: free the slot, look up again
+ *
+ * Two inserters of one key each announce before they scan, so at least one
+ * sees the other (store buffering is excluded by seq_cst), and then one of
+ * them dies: a kill and a publication are CASes on the same word from the same
+ * value. Who is killed still owns his slot and is the only one to free it, so
+ * he may go on writing ctl and key without harm. Killing an inserter of some
+ * other key with the same tag costs him a retry and nothing else.
+ *
+ * A stalled claimer blocks nobody: the impatient kill it whatever its place.
+ * A dead one costs the slot it had claimed.
+ *
+ * This file and table.c need C11 and nothing else. Edge labels (T1...) are
+ * those of docs/design.md, "Atomic edges".
+ */
+#ifndef WEIR_TABLE_H
+#define WEIR_TABLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINE_BYTES 64u
+#define KEY_WORDS_MAX 5u    /* 40 bytes */
+#define KEY_WORDS_SMALL 2u  /* 16 bytes */
+#define WINDOW_SLOTS 64u    /* and the fewest slots a table has */
+
+/* state: value(58) | generation(3) | kind(3) */
+enum state_kind {
+	STATE_FREE = 0,
+	STATE_CLAIMED = 1,
+	STATE_LIVE = 2,
+};
+#define STATE_KIND_MASK 7ull
+#define STATE_GENERATION_SHIFT 3
+#define STATE_GENERATION_MASK (7ull << STATE_GENERATION_SHIFT)
+#define STATE_VALUE_SHIFT 6
+#define STATE_KILLED (1ull << 6)    /* in a claim; the number stands above */
+#define STATE_CLAIM_SHIFT 7
+
+/* ctl: era(30) | tag(16) | limit(16) | zero(2) */
+#define CTL_LIMIT_SHIFT 2
+#define CTL_TAG_SHIFT 18
+#define CTL_ERA_SHIFT 34
+#define CTL_IDENTITY_MASK ((1ull << CTL_ERA_SHIFT) - 1)
+
+struct entry {
+	_Atomic uint64_t state;
+	_Atomic uint64_t ctl;
+	_Atomic uint64_t key[]; /* 2 words, or 5 and one to spare */
+};
+
+struct table {
+	unsigned char *base;
+	uint64_t line_mask;    /* lines - 1 */
+	unsigned key_words;    /* KEY_WORDS_SMALL or KEY_WORDS_MAX */
+	unsigned entry_bytes;  /* 32 or 64 */
+	unsigned line_slots;   /* 2 or 1 */
+	unsigned window_lines;
+};
+
+/* What is looked for. */
+struct probe {
+	uint64_t hash;
+	uint64_t identity; /* limit and tag, as in ctl */
+	uint64_t word[KEY_WORDS_MAX]; /* the key, padded with zeros */
+};
+
+/* An entry as it was seen; valid while the state word has not changed. */
+struct view {
+	struct entry *entry; /* NULL: not found */
+	uint64_t state;
+	uint64_t ctl;
+};
+
+/* Does this entry say nothing that a fresh one would not say (I6)? */
+typedef bool idle_fn(void *context, uint32_t limit, uint64_t value,
+    uint32_t era);
+
+enum insert_result {
+	INSERT_DONE,
+	INSERT_AGAIN, /* lost a race: look up again */
+	INSERT_FULL,  /* no slot of the window may be taken */
+};
+
+static inline uint64_t
+state_value(uint64_t state)
+{
+	return state >> STATE_VALUE_SHIFT;
+}
+
+static inline uint32_t
+ctl_limit(uint64_t ctl)
+{
+	return (uint32_t)(ctl >> CTL_LIMIT_SHIFT) & 0xffff;
+}
+
+static inline uint32_t
+ctl_era(uint64_t ctl)
+{
+	return (uint32_t)(ctl >> CTL_ERA_SHIFT);
+}
+
+static inline uint64_t
+probe_identity(uint64_t hash, uint32_t limit)
+{
+	return (hash >> 48) << CTL_TAG_SHIFT |
+	    (uint64_t)limit << CTL_LIMIT_SHIFT;
+}
+
+/*
+ * Line i of the window that starts at line `home`: home first, then the line
+ * that makes an aligned pair of 128 bytes with it (processors like to fetch
+ * these together), then the pairs that follow.
+ */
+static inline unsigned char *
+table_line(const struct table *t, uint64_t home, unsigned i)
+{
+	uint64_t pair = (home >> 1) + (i >> 1);
+	uint64_t line = (pair << 1 | ((home ^ i) & 1)) & t->line_mask;
+
+	return t->base + line * LINE_BYTES;
+}
+
+static inline unsigned char *
+table_home(const struct table *t, uint64_t hash)
+{
+	return t->base + (hash & t->line_mask) * LINE_BYTES;
+}
+
+/*
+ * 0 if the entry is LIVE and the probe's, as seen through *view.
+ *
+ * T1: the acquire load of state meets the publication in table_insert(): ctl
+ * and key are those of this owner or of a later one.
+ * T2: ctl and key are loaded with acquire so that the re-reading of state, in
+ * table_unchanged() or by a CAS, stays behind them: if either came from a
+ * later owner, whose stores to them are releases after its claim, that claim
+ * is seen then.
+ */
+static inline uint64_t
+entry_differs(struct entry *e, const struct probe *p, unsigned key_words,
+    struct view *view)
+{
+	uint64_t state = atomic_load_explicit(&e->state, memory_order_acquire);
+	uint64_t ctl = atomic_load_explicit(&e->ctl, memory_order_acquire);
+	uint64_t differs = ((state ^ STATE_LIVE) & STATE_KIND_MASK) |
+	    ((ctl ^ p->identity) & CTL_IDENTITY_MASK);
+
+	for (unsigned w = 0; w < key_words; w++)
+		differs |= atomic_load_explicit(&e->key[w],
+		    memory_order_acquire) ^ p->word[w];
+	*view = (struct view){.entry = e, .state = state, .ctl = ctl};
+	return differs;
+}
+
+/*
+ * Look in the home line only. Both entries of a small line are compared
+ * without a branch between them, for which of the two it is is a coin toss
+ * that no predictor can win.
+ */
+static inline bool
+table_find_home(const struct table *t, const struct probe *p,
+    unsigned key_words, struct view *view)
+{
+	unsigned char *line = table_home(t, p->hash);
+	struct view second;
+	uint64_t differs, second_differs;
+
+	differs = entry_differs((struct entry *)line, p, key_words, view);
+	if (key_words > KEY_WORDS_SMALL)
+		return differs == 0;
+	second_differs = entry_differs((struct entry *)(line + LINE_BYTES / 2),
+	    p, key_words, &second);
+	*view = differs ? second : *view;
+	return differs == 0 || second_differs == 0;
+}
+
+/* Look in the whole window. => false: not there, view->entry is NULL. */
+bool
+table_find(const struct table *t, const struct probe *p, struct view *view);
+
+/*
+ * Is what was seen still so? A denial needs no write: it stands if the word
+ * it was decided on is still the same (a seqlock read; relaxed because T2
+ * keeps it behind the loads it confirms).
+ */
+static inline bool
+table_unchanged(const struct view *view)
+{
+	return atomic_load_explicit(&view->entry->state,
+	    memory_order_relaxed) == view->state;
+}
+
+/*
+ * Take: replace the value, if nothing changed meanwhile.
+ *
+ * acq_rel: release, so that the loads that found the entry (and a refreshed
+ * era) stay before it, T3; acquire, to pair with it in the next taker.
+ */
+static inline bool
+table_replace(const struct view *view, uint64_t value)
+{
+	uint64_t expected = view->state;
+	uint64_t desired = value << STATE_VALUE_SHIFT |
+	    (expected & (STATE_GENERATION_MASK | STATE_KIND_MASK));
+
+	return atomic_compare_exchange_strong_explicit(&view->entry->state,
+	    &expected, desired, memory_order_acq_rel, memory_order_relaxed);
+}
+
+/*
+ * Move the entry's era forward, before the value is replaced: an era that runs
+ * ahead of its value by one is read rightly, one that lags is not (T3).
+ *
+ * relaxed, for the release in table_replace() carries it. If the slot changed
+ * owner, the CAS fails, or it meets the same limit, tag and era and moves that
+ * forward, which is right for any entry whose limit is at `era` now.
+ */
+static inline bool
+table_refresh_era(struct view *view, uint32_t era)
+{
+	uint64_t fresh = (view->ctl & CTL_IDENTITY_MASK) |
+	    (uint64_t)era << CTL_ERA_SHIFT;
+
+	if (!atomic_compare_exchange_strong_explicit(&view->entry->ctl,
+	    &view->ctl, fresh, memory_order_relaxed, memory_order_relaxed))
+		return false;
+	view->ctl = fresh;
+	return true;
+}
+
+/* Free an entry that is idle. => false: it changed meanwhile. */
+bool
+table_retire(const struct view *view);
+
+/*
+ * Insert the probe's entry with this value and era. `claim` is a number that
+ * no other call ever passes. An impatient caller yields to nobody.
+ */
+enum insert_result
+table_insert(struct table *t, const struct probe *p, uint64_t value,
+    uint32_t era, uint64_t claim, bool impatient, idle_fn *idle,
+    void *context);
+
+/* Slots for a table that is to hold `capacity` keys at a load of 1/2. */
+uint64_t
+table_slots_for(uint64_t capacity);
+
+/* Bytes of that many slots. => 0 if that is more than an address can tell. */
+size_t
+table_bytes(uint64_t slots, unsigned entry_bytes);
+
+unsigned
+table_entry_bytes(unsigned key_words);
+
+/*
+ * Make a table of zeroed memory, aligned to a line, of table_bytes().
+ * => slots from table_slots_for().
+ */
+void
+table_init(struct table *t, void *memory, uint64_t slots,
+    unsigned key_words);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The token clock: the arithmetic of a token bucket, as pure functions.
+ *
+ * Let V(now) be the tokens that a rate has produced since time 0, in units
+ * that are small fractions of a token. A bucket is one number S: the value
+ * that V had when the bucket would have been empty. So
+ *
+ *	level = min(capacity, V(now) - S)
+ *	taking c:    S' = max(S, V(now) - capacity) + c, if that is <= V(now)
+ *
+ * V is computed from absolute time each time, by one multiplication. Nothing
+ * is accumulated, hence nothing drifts and nothing is lost at any call rate.
+ * A smaller `now` gives a smaller V, thus fewer tokens, and S never moves
+ * back: late clocks need no special case.
+ *
+ * UNITS. With tokens / period in lowest terms p / q, one token is q units and
+ * V advances p units per ns: exact. That needs capacity * q <= 2^55 and
+ * p <= 2^28, which holds for almost every rate people write. Otherwise a token
+ * is 2^f units with the largest f within the same two bounds, and p / q is
+ * rounded up (ratio.h), so that a token is there at the instant it is due.
+ * V is then cut to whole units, which may let a token through early by less
+ * than one unit: 2^-28 ns of refill, or, for a bucket that takes more than a
+ * year to fill, 2^-54 of that time.
+ *
+ * RING. S is kept modulo 2^58 (the rest of its word belongs to the table). To
+ * read it after any idle time, time is divided into *eras* of 2^56 units, and
+ * the entry remembers, beside S, in which era S was written, give or take one.
+ * An era is 2.3 years at one unit per ns and 0.27 s at 2^28.
+ */
+#ifndef WEIR_VCLOCK_H
+#define WEIR_VCLOCK_H
+
+#include <stdbool.h>
+
+#include "ratio.h"
+
+#define V_BITS 58
+#define V_MASK ((1ull << V_BITS) - 1)
+#define V_FULL_MAX (1ull << 55)      /* most units in a full bucket */
+#define V_SPEED_MAX (1ull << 28)     /* most units per ns */
+#define V_ERA_SHIFT 56
+#define V_ERA_UNITS (1ull << V_ERA_SHIFT)
+#define V_ERA_BITS 30
+#define V_ERA_MASK ((1u << V_ERA_BITS) - 1)
+#define V_FAR (1ll << 62)            /* a difference too large to matter */
+
+struct rate {
+	struct ratio per_ns; /* units per ns */
+	uint64_t token;      /* units per token */
+	uint64_t capacity;   /* tokens */
+	uint64_t full;       /* capacity in units, <= V_FULL_MAX */
+};
+
+/* A rate at one moment. */
+struct vinstant {
+	uint64_t v; /* V rounded down, modulo 2^64 */
+	uint32_t era;
+	uint64_t now_ns;
+	uint128_t below; /* what rounding down cut off */
+};
+
+enum rate_fault {
+	RATE_OK = 0,
+	RATE_ZERO_TOKENS,
+	RATE_ZERO_PERIOD,
+	RATE_ZERO_CAPACITY,
+	RATE_TOO_FAST,
+	RATE_TOO_DEEP,
+};
+
+static inline uint64_t
+gcd(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* tokens per period_ns, and a bucket of capacity tokens. */
+static inline enum rate_fault
+rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
+    uint64_t capacity)
+{
+	uint64_t divisor, p, q;
+	unsigned f = 0;
+
+	if (tokens == 0)
+		return RATE_ZERO_TOKENS;
+	if (period_ns == 0)
+		return RATE_ZERO_PERIOD;
+	if (capacity == 0)
+		return RATE_ZERO_CAPACITY;
+	divisor = gcd(tokens, period_ns);
+	p = tokens / divisor;
+	q = period_ns / divisor;
+	if (p > (uint128_t)q * V_SPEED_MAX)
+		return RATE_TOO_FAST;
+	if (capacity > V_FULL_MAX)
+		return RATE_TOO_DEEP;
+
+	rate->capacity = capacity;
+	if (p <= V_SPEED_MAX && q <= V_FULL_MAX / capacity) {
+		rate->per_ns = ratio_make(p, 1);
+		rate->token = q;
+		rate->full = capacity * q;
+		return RATE_OK;
+	}
+	while (capacity << (f + 1) <= V_FULL_MAX &&
+	    (uint128_t)p << (f + 1) <= (uint128_t)q * V_SPEED_MAX)
+		f++;
+	rate->per_ns = ratio_make(p, q);
+	rate->per_ns.shift -= f; /* stays >= 35: at most 2^28 units/ns */
+	rate->token = 1ull << f;
+	rate->full = capacity << f;
+	return RATE_OK;
+}
+
+static inline struct vinstant
+rate_at(const struct rate *rate, uint64_t now_ns)
+{
+	struct vinstant in;
+	uint128_t v = ratio_apply_rest(rate->per_ns, now_ns, &in.below);
+
+	in.v = (uint64_t)v;
+	in.now_ns = now_ns;
+	in.era = (uint32_t)(v >> V_ERA_SHIFT) & V_ERA_MASK;
+	return in;
+}
+
+/* Signed distance on the ring of S. */
+static inline int64_t
+v_distance(uint64_t to, uint64_t from)
+{
+	return (int64_t)((to - from) << (64 - V_BITS)) >> (64 - V_BITS);
+}
+
+/* How many eras the instant lies after `era`; negative if before. */
+static inline int32_t
+v_eras_since(const struct vinstant *in, uint32_t era)
+{
+	return (int32_t)((in->era - era) << (32 - V_ERA_BITS)) >>
+	    (32 - V_ERA_BITS);
+}
+
+/*
+ * V - S: the level before the cap. Negative when S lies ahead of this clock.
+ * Beyond 32 eras the result is a bare +-V_FAR.
+ */
+static inline int64_t
+v_since(const struct vinstant *in, uint64_t s, uint32_t era)
+{
+	int32_t eras = v_eras_since(in, era);
+	uint64_t base = (uint64_t)era << V_ERA_SHIFT;
+
+	if (eras == 0) /* within half a ring: no need of the era */
+		return v_distance(in->v, s);
+	if (eras > 32 || eras < -32)
+		return eras > 0 ? V_FAR : -V_FAR;
+	return eras * (int64_t)V_ERA_UNITS +
+	    (int64_t)(in->v & (V_ERA_UNITS - 1)) - v_distance(s, base);
+}
+
+/*
+ * A bucket opened at an instant, to be spent from: `base` is S after the cap,
+ * `left` the units it holds now. Spending c adds c to base and takes c off
+ * left; `base` is what goes back into the word.
+ */
+struct purse {
+	uint64_t base;
+	int64_t left;
+};
+
+static inline struct purse
+purse_full(const struct rate *rate, const struct vinstant *in)
+{
+	return (struct purse){
+		.base = in->v - rate->full,
+		.left = (int64_t)rate->full,
+	};
+}
+
+static inline struct purse
+purse_open(const struct rate *rate, const struct vinstant *in, uint64_t s,
+    int64_t since)
+{
+	if (since >= (int64_t)rate->full)
+		return purse_full(rate, in);
+	return (struct purse){.base = s, .left = since};
+}
+
+/* A cost of zero passes whatever the level; above capacity nothing passes. */
+static inline bool
+purse_spend(struct purse *purse, const struct rate *rate, uint64_t cost)
+{
+	uint64_t units = cost * rate->token;
+
+	if (cost > rate->capacity ||
+	    (cost != 0 && (int64_t)units > purse->left))
+		return false;
+	purse->base += units;
+	purse->left -= (int64_t)units;
+	return true;
+}
+
+static inline uint64_t
+purse_tokens(const struct purse *purse, const struct rate *rate)
+{
+	return purse->left > 0 ? (uint64_t)purse->left / rate->token : 0;
+}
+
+/*
+ * How long until the purse can pay cost: exact, in that V reaches the sum at
+ * now + wait and not 1 ns before. UINT64_MAX: never. UINT64_MAX - 1: not
+ * before the clock ends, or S lies further ahead than v_since() can tell.
+ */
+static inline uint64_t
+purse_wait_ns(const struct purse *purse, const struct rate *rate,
+    const struct vinstant *in, uint64_t cost)
+{
+	uint64_t wait;
+
+	if (cost > rate->capacity)
+		return UINT64_MAX;
+	if (purse->left <= -V_FAR)
+		return UINT64_MAX - 1;
+	wait = ratio_invert(rate->per_ns,
+	    (uint64_t)((int64_t)(cost * rate->token) - purse->left),
+	    in->below);
+	return wait > UINT64_MAX - in->now_ns ? UINT64_MAX - 1 : wait;
+}
+
+#endif

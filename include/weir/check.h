@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decisions. Nothing here locks, allocates, logs or calls the system.
+ */
+#ifndef WEIR_CHECK_H
+#define WEIR_CHECK_H
+
+#include <weir/base.h>
+
+WEIR_BEGIN_DECLS
+
+enum weir_verdict {
+	WEIR_DENY = 0,
+	WEIR_PASS = 1,
+};
+
+/* Who spoke the verdict. */
+enum weir_decider {
+	WEIR_BY_BUCKET = 0, /* the key's own bucket */
+	WEIR_BY_FULL,       /* no room for the key: the full policy */
+	WEIR_BY_NO_LIMIT,   /* no such limit: always denied */
+};
+
+/*
+ * May `key` spend this now, under `limit`? The limit's unit says whether the
+ * cost is `packets` or `bytes`; the other one is only counted. A cost of zero
+ * always passes and leaves no trace in the table; a cost above the capacity
+ * never passes.
+ */
+struct weir_request {
+	const void *key;  /* key_size bytes, any alignment; read, not kept */
+	uint64_t packets; /* 1 for a packet; more for a merged one */
+	uint64_t bytes;   /* its length */
+	uint32_t limit;   /* from weir_limit_add() */
+};
+
+/* All there is to say about one decision. */
+struct weir_decision {
+	enum weir_verdict verdict;
+	enum weir_decider decided_by;
+	/* Whole tokens left after this decision. Under WEIR_FULL_ALLOW and
+	 * _DENY, and without a limit, there is no bucket: 0. */
+	uint64_t remaining;
+	/* 0 on a pass. On a denial the smallest wait after which the same
+	 * request passes if nobody else takes tokens: waiting that long
+	 * suffices, 1 ns less does not. WEIR_NEVER if no wait helps. A wait
+	 * past the end of the 64-bit clock is given as WEIR_NEVER - 1. Denied
+	 * for want of room or of a limit: 0, there is nothing to wait for. */
+	uint64_t retry_after_ns;
+};
+
+/*
+ * Decide one request at the time now_ns.
+ *
+ * now_ns is any steady count of nanoseconds that all workers share, such as
+ * weir_clock_now_ns(). A time before one that was used already adds nothing
+ * and takes nothing away.
+ *
+ * decision may be NULL; if it is not, it costs a division or two more.
+ *
+ * => The verdict. => The worker's own thread.
+ */
+WEIR_API enum weir_verdict
+weir_check(struct weir_worker *worker, const struct weir_request *request,
+    uint64_t now_ns, struct weir_decision *decision);
+
+/*
+ * Decide n requests at one instant. verdicts[i] becomes the enum weir_verdict
+ * of requests[i]; decisions, if not NULL, gets the details. The result is that
+ * of n calls of weir_check() in order, at a fraction of the price: memory
+ * latencies overlap, and equal (limit, key) pairs share one atomic update.
+ *
+ * => n may be anything, 0 included; 32 to 64 is a good size.
+ * => The worker's own thread.
+ */
+WEIR_API void
+weir_check_burst(struct weir_worker *worker,
+    const struct weir_request *requests, size_t n, uint64_t now_ns,
+    uint8_t *verdicts, struct weir_decision *decisions);
+
+WEIR_END_DECLS
+
+#endif

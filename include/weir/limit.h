@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Limits: named rules. Here: the token bucket.
+ *
+ * A bucket holds up to `capacity` tokens, starts full and gains `tokens`
+ * tokens every `period_ns` nanoseconds, continuously. A request of cost c
+ * passes if the bucket holds at least c tokens, and then takes them; a
+ * refused request takes nothing. In any interval of length t at most
+ *
+ *	capacity + tokens * t / period_ns
+ *
+ * tokens pass for one key. GCRA and the leaky bucket as a meter give the same
+ * verdicts. The rate is a rational number and is kept as one: see
+ * docs/design.md, "Arithmetic", for when it is exact and how exact otherwise.
+ */
+#ifndef WEIR_LIMIT_H
+#define WEIR_LIMIT_H
+
+#include <weir/base.h>
+
+WEIR_BEGIN_DECLS
+
+#define WEIR_LIMIT_NAME_MAX 63u /* bytes, without the terminating zero */
+
+/* What one token pays for. */
+enum weir_unit {
+	WEIR_UNIT_PACKETS = 0, /* a request costs its .packets */
+	WEIR_UNIT_BYTES,       /* a request costs its .bytes */
+};
+
+/*
+ * A token bucket. 1000 packets/s is {.tokens = 1000, .period_ns = 1000000000};
+ * 10 Mbit/s counted in bytes is {.tokens = 1250000, .period_ns = 1000000000};
+ * one per hour is {.tokens = 1, .period_ns = 3600000000000}.
+ */
+struct weir_limit_params {
+	size_t size;        /* sizeof(struct weir_limit_params) */
+	const char *name;   /* 1..WEIR_LIMIT_NAME_MAX bytes, unique */
+	uint64_t tokens;    /* gained per period, at least 1 */
+	uint64_t period_ns; /* at least 1 */
+	uint64_t capacity;  /* most tokens held, at least 1 */
+	enum weir_unit unit;
+};
+
+/*
+ * Add a limit while workers run. Every key starts with a full bucket.
+ *
+ * What cannot be represented is refused, never clamped: rates above 2^28 tokens
+ * per ns and capacities above 2^55 tokens. The slowest rate is one token in
+ * 2^64 - 1 ns (584 years).
+ *
+ * => 0 and *limit, the number by which requests name it, or
+ *    -EINVAL	*error (if not NULL) names the member at fault
+ *    -EEXIST	the name is taken
+ *    -ENOSPC	max_limits are there already
+ *    -ENOMEM
+ * => Any thread. Waits for a grace period: every attached worker that is
+ *    online must quiesce once, or be the caller itself.
+ */
+WEIR_API int
+weir_limit_add(struct weir_engine *engine,
+    const struct weir_limit_params *params, uint32_t *limit,
+    struct weir_error *error);
+
+/*
+ * Find a limit by its name. => 0 and *limit, or -ENOENT. Any thread.
+ */
+WEIR_API int
+weir_limit_find(struct weir_engine *engine, const char *name,
+    uint32_t *limit);
+
+/*
+ * Read back what was set, to the letter. params->size must be set by the
+ * caller; params->name points into the engine and lives as long as it.
+ *
+ * => 0, -ENOENT for a number that is no limit, -EINVAL for a wrong size.
+ * => Any thread.
+ */
+WEIR_API int
+weir_limit_get(struct weir_engine *engine, uint32_t limit,
+    struct weir_limit_params *params);
+
+WEIR_END_DECLS
+
+#endif
