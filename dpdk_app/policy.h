@@ -25,7 +25,7 @@ struct policy_limit {
 	uint64_t period_ns;
 	uint64_t capacity; /* the burst, in tokens */
 	enum weir_unit unit;
-	char section[72]; /* where it was read from, for errors */
+	char section[64]; /* where it was read from, for errors */
 	unsigned int section_line;
 	unsigned int rate_line;
 	unsigned int burst_line; /* 0: not given, the default was taken */
@@ -44,8 +44,8 @@ struct policy {
 struct policy_error {
 	const char *file; /* the path that was given to policy_load() */
 	unsigned int line;
-	char section[72]; /* without brackets */
-	char field[72];
+	char section[64]; /* without brackets */
+	char field[64];
 	char reason[200]; /* a short clause */
 };
 
