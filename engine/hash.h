@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The hash: XXH3 with a secret 64-bit seed. Keys come as zero-padded words, so
+ * the length is a constant and padding can never matter. The bits are used
+ * thus: the low ones choose the home line, the top 16 are the tag.
+ */
+#ifndef WEIR_HASH_H
+#define WEIR_HASH_H
+
+#include <stdint.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static inline uint64_t
+hash_words(const uint64_t *words, unsigned count, uint64_t seed)
+{
+	return XXH3_64bits_withSeed(words, count * sizeof(*words), seed);
+}
+
+/* Another seed for each limit, so that its keys have homes of their own. */
+static inline uint64_t
+hash_seed_of(uint64_t engine_seed, uint32_t limit)
+{
+	uint64_t word = limit;
+
+	return hash_words(&word, 1, engine_seed);
+}
+
+#endif

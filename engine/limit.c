@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Adding limits and reading them back.
+ */
+#include "limit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "hash.h"
+#include "worker.h"
+
+static int
+refuse(struct weir_error *error, const char *field, const char *reason)
+{
+	if (error)
+		*error = (struct weir_error){field, reason};
+	return -EINVAL;
+}
+
+static int
+rate_refusal(enum rate_fault fault, struct weir_error *error)
+{
+	switch (fault) {
+	case RATE_ZERO_TOKENS:
+		return refuse(error, "tokens", "must be at least 1");
+	case RATE_ZERO_PERIOD:
+		return refuse(error, "period_ns", "must be at least 1");
+	case RATE_ZERO_CAPACITY:
+		return refuse(error, "capacity", "must be at least 1");
+	case RATE_TOO_FAST:
+		return refuse(error, "tokens",
+		    "more than 2^28 tokens per ns cannot be represented");
+	case RATE_TOO_DEEP:
+		return refuse(error, "capacity",
+		    "more than 2^55 tokens cannot be represented");
+	case RATE_OK:
+		break;
+	}
+	return 0;
+}
+
+static int
+limit_fill(struct limit *limit, const struct weir_limit_params *params,
+    struct weir_error *error)
+{
+	size_t length;
+	int rc;
+
+	if (params->size != sizeof(*params))
+		return refuse(error, "size",
+		    "must be sizeof(struct weir_limit_params)");
+	length = params->name ?
+	    strnlen(params->name, WEIR_LIMIT_NAME_MAX + 1) : 0;
+	if (length == 0 || length > WEIR_LIMIT_NAME_MAX)
+		return refuse(error, "name", "must have 1 to 63 bytes");
+	if (params->unit != WEIR_UNIT_PACKETS &&
+	    params->unit != WEIR_UNIT_BYTES)
+		return refuse(error, "unit", "must be packets or bytes");
+	rc = rate_refusal(rate_make(&limit->rate, params->tokens,
+	    params->period_ns, params->capacity), error);
+	if (rc)
+		return rc;
+	memcpy(limit->name, params->name, length);
+	limit->params = *params;
+	limit->params.name = limit->name;
+	limit->unit = params->unit;
+	return 0;
+}
+
+/* Constants that depend on the engine and on the place in it. */
+static void
+limit_settle(struct limit *limit, const struct weir_engine *engine,
+    uint32_t id)
+{
+	limit->id = id;
+	limit->hash_seed = hash_seed_of(engine->hash_seed, id);
+	/* One more unit, for the skew is cut to whole units. */
+	limit->idle_from = limit->rate.full + 1 + (uint64_t)ratio_apply(
+	    limit->rate.per_ns, engine->clock_skew_ns);
+}
+
+static size_t
+set_size(uint32_t count)
+{
+	return sizeof(struct limit_set) + count * sizeof(struct limit *);
+}
+
+static struct limit_set *
+set_current(struct weir_engine *engine)
+{
+	/* relaxed: engine->lock is held, and orders it. */
+	return atomic_load_explicit(&engine->limits, memory_order_relaxed);
+}
+
+static const struct limit *
+set_find(const struct limit_set *set, const char *name)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		if (strcmp(set->limit[i]->name, name) == 0)
+			return set->limit[i];
+	}
+	return NULL;
+}
+
+/* => engine->lock is held. */
+static int
+set_append(struct weir_engine *engine, struct limit *limit)
+{
+	struct limit_set *old = set_current(engine), *new;
+
+	if (set_find(old, limit->name))
+		return -EEXIST;
+	if (old->count == engine->max_limits)
+		return -ENOSPC;
+	new = memory_take(&engine->memory, set_size(old->count + 1));
+	if (!new)
+		return -ENOMEM;
+	limit_settle(limit, engine, old->count);
+	new->count = old->count + 1;
+	memcpy(new->limit, old->limit, old->count * sizeof(old->limit[0]));
+	new->limit[old->count] = limit;
+	/* E1 release -> acquire in check.c: the set and its limits. */
+	atomic_store_explicit(&engine->limits, new, memory_order_release);
+	workers_synchronize(engine);
+	memory_give(&engine->memory, old, set_size(old->count));
+	return 0;
+}
+
+int
+weir_limit_add(struct weir_engine *engine,
+    const struct weir_limit_params *params, uint32_t *id,
+    struct weir_error *error)
+{
+	struct limit *limit = memory_take(&engine->memory, sizeof(*limit));
+	int rc;
+
+	if (error)
+		*error = (struct weir_error){0};
+	if (!limit)
+		return -ENOMEM;
+	rc = limit_fill(limit, params, error);
+	if (rc == 0) {
+		engine_lock(engine);
+		rc = set_append(engine, limit);
+		engine_unlock(engine);
+	}
+	if (rc == -EEXIST && error)
+		*error = (struct weir_error){"name", "is taken"};
+	if (rc)
+		memory_give(&engine->memory, limit, sizeof(*limit));
+	else
+		*id = limit->id;
+	return rc;
+}
+
+int
+weir_limit_find(struct weir_engine *engine, const char *name, uint32_t *id)
+{
+	const struct limit *limit;
+
+	engine_lock(engine);
+	limit = set_find(set_current(engine), name);
+	engine_unlock(engine);
+	if (!limit)
+		return -ENOENT;
+	*id = limit->id;
+	return 0;
+}
+
+int
+weir_limit_get(struct weir_engine *engine, uint32_t id,
+    struct weir_limit_params *params)
+{
+	const struct limit_set *set;
+	int rc = -ENOENT;
+
+	if (params->size != sizeof(*params))
+		return -EINVAL;
+	engine_lock(engine);
+	set = set_current(engine);
+	if (id < set->count) {
+		*params = set->limit[id]->params;
+		rc = 0;
+	}
+	engine_unlock(engine);
+	return rc;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Attaching, quiescing, counting. QSBR is liburcu's.
+ */
+#include <errno.h>
+
+#include <urcu-qsbr.h>
+
+#include "worker.h"
+
+/*
+ * liburcu registers threads, not handles: the first worker of a thread does
+ * it, the last one undoes it. A thread that is registered and online already
+ * is its owner's to unregister.
+ */
+static _Thread_local unsigned thread_workers;
+static _Thread_local bool thread_registered_here;
+
+/* Set by engine_lock() for engine_unlock(). */
+static _Thread_local bool thread_was_online;
+
+/* Q1 for threads that go offline in engine_lock(). */
+static _Atomic uint64_t lock_quiescences;
+
+/*
+ * Who holds the lock may be waiting for a grace period. A thread that is
+ * online must not make it wait for ever by queueing for the lock, so it goes
+ * offline first; it is in a control call and holds nothing.
+ */
+void
+engine_lock(struct weir_engine *engine)
+{
+	bool online = rcu_read_ongoing();
+
+	if (online) {
+		atomic_fetch_add_explicit(&lock_quiescences, 1,
+		    memory_order_release);
+		rcu_thread_offline();
+	}
+	pthread_mutex_lock(&engine->lock);
+	thread_was_online = online;
+}
+
+void
+engine_unlock(struct weir_engine *engine)
+{
+	pthread_mutex_unlock(&engine->lock);
+	if (thread_was_online)
+		rcu_thread_online();
+}
+
+static size_t
+worker_size(const struct weir_engine *engine)
+{
+	return sizeof(struct weir_worker) + 64 + (size_t)engine->max_limits *
+	    (sizeof(struct instant) + sizeof(struct worker_counters));
+}
+
+static struct weir_worker *
+worker_new(struct weir_engine *engine)
+{
+	size_t size = worker_size(engine);
+	struct weir_worker *w = memory_take(&engine->memory, size);
+	uintptr_t behind;
+
+	if (!w)
+		return NULL;
+	behind = ((uintptr_t)(w + 1) + 63) & ~(uintptr_t)63;
+	w->instants = (struct instant *)behind;
+	w->counters = (struct worker_counters *)
+	    (w->instants + engine->max_limits);
+	w->size = size;
+	w->engine = engine;
+	return w;
+}
+
+int
+weir_worker_attach(struct weir_engine *engine, struct weir_worker **worker)
+{
+	struct weir_worker *w = worker_new(engine);
+
+	if (!w)
+		return -ENOMEM;
+	engine_lock(engine);
+	w->number = engine->next_worker++;
+	w->next = engine->workers;
+	engine->workers = w;
+	engine_unlock(engine);
+
+	if (thread_workers++ == 0) {
+		thread_registered_here = !rcu_read_ongoing();
+		if (thread_registered_here)
+			rcu_register_thread();
+	}
+	*worker = w;
+	return 0;
+}
+
+static void
+counters_add(struct worker_counters *to, const struct worker_counters *from)
+{
+	for (unsigned class = 0; class < COUNT_CLASSES; class++) {
+		counter_add(&to->packets[class], atomic_load_explicit(
+		    &from->packets[class], memory_order_relaxed));
+		counter_add(&to->bytes[class], atomic_load_explicit(
+		    &from->bytes[class], memory_order_relaxed));
+	}
+}
+
+/* Off the list, and into the sums of those who are gone. */
+static void
+worker_unlink(struct weir_engine *engine, struct weir_worker *w)
+{
+	struct weir_worker **link = &engine->workers;
+
+	while (*link != w)
+		link = &(*link)->next;
+	*link = w->next;
+	for (uint32_t i = 0; i < engine->max_limits; i++)
+		counters_add(&engine->gone[i], &w->counters[i]);
+	engine->gone_unknown_limits += atomic_load_explicit(
+	    &w->unknown_limits, memory_order_relaxed);
+}
+
+void
+weir_worker_detach(struct weir_worker *worker)
+{
+	struct weir_engine *engine;
+
+	if (!worker)
+		return;
+	engine = worker->engine;
+	engine_lock(engine);
+	worker_unlink(engine, worker);
+	engine_unlock(engine);
+	memory_give(&engine->memory, worker, worker->size);
+	if (--thread_workers == 0 && thread_registered_here)
+		rcu_unregister_thread();
+}
+
+static void
+mark_quiescent(struct weir_worker *worker)
+{
+	/* Q1 release -> acquire in workers_synchronize(): all reads of shared
+	 * structures so far. */
+	atomic_store_explicit(&worker->quiescences, atomic_load_explicit(
+	    &worker->quiescences, memory_order_relaxed) + 1,
+	    memory_order_release);
+}
+
+void
+weir_worker_quiesce(struct weir_worker *worker)
+{
+	mark_quiescent(worker);
+	rcu_quiescent_state();
+}
+
+void
+weir_worker_offline(struct weir_worker *worker)
+{
+	mark_quiescent(worker);
+	rcu_thread_offline();
+}
+
+void
+weir_worker_online(struct weir_worker *worker)
+{
+	(void)worker;
+	rcu_thread_online();
+}
+
+void
+workers_synchronize(struct weir_engine *engine)
+{
+	synchronize_rcu();
+	atomic_load_explicit(&lock_quiescences, memory_order_acquire);
+	for (struct weir_worker *w = engine->workers; w; w = w->next)
+		atomic_load_explicit(&w->quiescences, memory_order_acquire);
+}
+
+static void
+counters_read(const struct worker_counters *from, struct weir_counters *to)
+{
+	uint64_t packets[COUNT_CLASSES], bytes[COUNT_CLASSES];
+
+	for (unsigned class = 0; class < COUNT_CLASSES; class++) {
+		packets[class] = atomic_load_explicit(&from->packets[class],
+		    memory_order_relaxed);
+		bytes[class] = atomic_load_explicit(&from->bytes[class],
+		    memory_order_relaxed);
+	}
+	to->passed_packets += packets[COUNT_PASSED];
+	to->passed_bytes += bytes[COUNT_PASSED];
+	to->denied_packets += packets[COUNT_DENIED];
+	to->denied_bytes += bytes[COUNT_DENIED];
+	to->full_passed_packets += packets[COUNT_FULL_PASSED];
+	to->full_passed_bytes += bytes[COUNT_FULL_PASSED];
+	to->full_denied_packets += packets[COUNT_FULL_DENIED];
+	to->full_denied_bytes += bytes[COUNT_FULL_DENIED];
+}
+
+static bool
+limit_exists(struct weir_engine *engine, uint32_t limit)
+{
+	bool exists;
+
+	engine_lock(engine);
+	exists = limit < atomic_load_explicit(&engine->limits,
+	    memory_order_relaxed)->count; /* under the lock: no change */
+	engine_unlock(engine);
+	return exists;
+}
+
+int
+weir_worker_counters(struct weir_worker *worker, uint32_t limit,
+    struct weir_counters *counters)
+{
+	if (!limit_exists(worker->engine, limit))
+		return -ENOENT;
+	*counters = (struct weir_counters){0};
+	counters_read(&worker->counters[limit], counters);
+	return 0;
+}
+
+int
+weir_engine_counters(struct weir_engine *engine, uint32_t limit,
+    struct weir_counters *counters)
+{
+	if (!limit_exists(engine, limit))
+		return -ENOENT;
+	*counters = (struct weir_counters){0};
+	engine_lock(engine);
+	counters_read(&engine->gone[limit], counters);
+	for (struct weir_worker *w = engine->workers; w; w = w->next)
+		counters_read(&w->counters[limit], counters);
+	engine_unlock(engine);
+	return 0;
+}
+
+uint64_t
+weir_engine_unknown_limits(struct weir_engine *engine)
+{
+	uint64_t sum;
+
+	engine_lock(engine);
+	sum = engine->gone_unknown_limits;
+	for (struct weir_worker *w = engine->workers; w; w = w->next)
+		sum += atomic_load_explicit(&w->unknown_limits,
+		    memory_order_relaxed);
+	engine_unlock(engine);
+	return sum;
+}

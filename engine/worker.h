@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker: what one thread needs to decide, and what it counts.
+ */
+#ifndef WEIR_WORKER_PRIVATE_H
+#define WEIR_WORKER_PRIVATE_H
+
+#include "engine.h"
+
+/*
+ * The counters of one limit, by class; see struct weir_counters. One writer,
+ * hence load + store in place of an atomic addition; relaxed, for a reader
+ * wants the number and nothing behind it.
+ */
+enum count_class {
+	COUNT_DENIED = 0,
+	COUNT_PASSED = 1,      /* bit 0 is the verdict */
+	COUNT_FULL_DENIED = 2, /* bit 1: the table was full */
+	COUNT_FULL_PASSED = 3,
+	COUNT_CLASSES,
+};
+
+struct worker_counters {
+	_Atomic uint64_t packets[COUNT_CLASSES];
+	_Atomic uint64_t bytes[COUNT_CLASSES];
+};
+
+/* A limit's clock as of one packet burst. */
+struct instant {
+	uint64_t burst; /* the packet burst it was computed for */
+	const struct limit *limit;
+	struct vinstant at;
+} __attribute__((aligned(64)));
+
+struct weir_worker {
+	struct weir_engine *engine;
+	uint64_t burst;            /* packet bursts so far; 0: none */
+	uint32_t number;           /* unique in the engine's life */
+	uint32_t claims;           /* insertions tried */
+	struct instant *instants;  /* by limit, max_limits */
+	struct worker_counters *counters; /* by limit, max_limits */
+	_Atomic uint64_t unknown_limits;
+
+	/* Q1: release by weir_worker_quiesce(), acquire after a grace period.
+	 * liburcu orders the same; this says it so that tools see it too. */
+	_Atomic uint64_t quiescences;
+
+	struct weir_worker *next;  /* engine->workers */
+	size_t size;               /* of this and the arrays behind it */
+};
+
+static inline void
+counter_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter,
+	    atomic_load_explicit(counter, memory_order_relaxed) + n,
+	    memory_order_relaxed);
+}
+
+/* The lock of an engine's control side; see worker.c. */
+void
+engine_lock(struct weir_engine *engine);
+void
+engine_unlock(struct weir_engine *engine);
+
+/*
+ * The number of a claim, 57 bits, see table.h: the worker's own number and a
+ * count, so that no two open claims are ever alike. (After 2^25 attachments
+ * or 2^32 insertions of one worker numbers come again; no claim stays open
+ * that long.)
+ */
+static inline uint64_t
+worker_claim(struct weir_worker *worker)
+{
+	return (uint64_t)(worker->number & ((1u << 25) - 1)) << 32 |
+	    worker->claims++;
+}
+
+/*
+ * Wait until no worker can hold what was unpublished before the call.
+ * => engine->lock is held.
+ */
+void
+workers_synchronize(struct weir_engine *engine);
+
+#endif
