@@ -24,6 +24,7 @@ needs_of_build=(
 	"module libxxhash libxxhash-dev"
 	"module libdpdk libdpdk-dev"
 	"module libpcap libpcap-dev"
+	"module jansson libjansson-dev"
 )
 needs_of_tests=(
 	"module check check"
