@@ -45,7 +45,7 @@ enum {
 
 /* What IPv4 addresses start with when written as IPv6 ones. */
 #define MAPPED_SIZE 12u
-static const uint8_t mapped[MAPPED_SIZE] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t mapped[MAPPED_SIZE] = { [10] = 0xff, [11] = 0xff };
 
 int
 pkt_key_rules_init(struct pkt_key_rules *rules, unsigned int ipv6_prefix)
@@ -62,7 +62,7 @@ pkt_key_rules_init(struct pkt_key_rules *rules, unsigned int ipv6_prefix)
 }
 
 /* Gather length bytes that lie in more than one segment, or not at all. */
-static const uint8_t * __rte_noinline
+static const uint8_t *__rte_noinline
 header_gather(const struct rte_mbuf *m, uint32_t offset, uint32_t length,
     uint8_t *scratch)
 {
@@ -163,9 +163,9 @@ pkt_key_read(const struct rte_mbuf *m, const struct pkt_key_rules *rules,
 	ethertype = header_at(m, offset, ETHERTYPE_SIZE, scratch);
 	while (ethertype != NULL && unlikely(is_vlan(read_be16(ethertype)))) {
 		offset += VLAN_TAG_SIZE;
-		ethertype = ++tags > PKT_KEY_VLAN_TAGS_MAX
-		    ? NULL
-		    : header_at(m, offset, ETHERTYPE_SIZE, scratch);
+		ethertype = ++tags > PKT_KEY_VLAN_TAGS_MAX ?
+		    NULL :
+		    header_at(m, offset, ETHERTYPE_SIZE, scratch);
 	}
 	if (ethertype != NULL) {
 		offset += ETHERTYPE_SIZE;

@@ -16,8 +16,8 @@
 
 struct rte_mbuf;
 
-#define PKT_KEY_SIZE 16u        /* an IPv6 address; IPv4 as ::ffff:a.b.c.d */
-#define PKT_KEY_TEXT_SIZE 64u   /* holds every key as text, with its prefix */
+#define PKT_KEY_SIZE 16u         /* an IPv6 address; IPv4 as ::ffff:a.b.c.d */
+#define PKT_KEY_TEXT_SIZE 64u    /* holds every key as text, with its prefix */
 #define PKT_KEY_VLAN_TAGS_MAX 4u /* a packet with more has no readable key */
 #define PKT_KEY_IPV6_PREFIX_DEFAULT 64u
 

@@ -19,7 +19,6 @@
 
 #define FIELDS_MAX 5
 #define TABLE_CAPACITY_DEFAULT 1000000u
-#define FULL_FRAME_BYTES 1514u
 #define NS_PER_DAY 86400000000000ull
 #define UNCLASSIFIED "unclassified"
 
@@ -114,13 +113,12 @@ parse_ipv6_prefix(struct section *section, const char *value,
 }
 
 static int
-parse_capacity(struct section *section, const char *value,
-    const char **reason)
+parse_capacity(struct section *section, const char *value, const char **reason)
 {
 	int error = rate_text_parse_count(value, &section->capacity, reason);
 
-	if (error == 0 && (section->capacity < 1 ||
-	    section->capacity > WEIR_CAPACITY_MAX)) {
+	if (error == 0 &&
+	    (section->capacity < 1 || section->capacity > WEIR_CAPACITY_MAX)) {
 		*reason = "the capacity must be in 1..4294967296 keys";
 		error = -EINVAL;
 	}
@@ -152,11 +150,11 @@ enum {
 };
 
 static const struct field limit_fields[FIELDS_MAX + 1] = {
-	[LIMIT_KEY] = {"key", parse_key},
-	[LIMIT_RATE] = {"rate", parse_rate},
-	[LIMIT_BURST] = {"burst", parse_burst},
-	[LIMIT_ACTION] = {"action", parse_action},
-	[LIMIT_IPV6_PREFIX] = {"ipv6-prefix", parse_ipv6_prefix},
+	[LIMIT_KEY] = { "key", parse_key },
+	[LIMIT_RATE] = { "rate", parse_rate },
+	[LIMIT_BURST] = { "burst", parse_burst },
+	[LIMIT_ACTION] = { "action", parse_action },
+	[LIMIT_IPV6_PREFIX] = { "ipv6-prefix", parse_ipv6_prefix },
 };
 
 enum {
@@ -165,12 +163,16 @@ enum {
 };
 
 static const struct field table_fields[FIELDS_MAX + 1] = {
-	[TABLE_CAPACITY] = {"capacity", parse_capacity},
-	[TABLE_FULL] = {"full", parse_full},
+	[TABLE_CAPACITY] = { "capacity", parse_capacity },
+	[TABLE_FULL] = { "full", parse_full },
 };
 
+static int
+refuse(struct reader *reader, unsigned int line, const char *field,
+    const char *reason, ...) __attribute__((format(printf, 4, 5)));
+
 /* Fill in the error about the section being read. field may be NULL. */
-static int __attribute__((format(printf, 4, 5)))
+static int
 refuse(struct reader *reader, unsigned int line, const char *field,
     const char *reason, ...)
 {
@@ -195,9 +197,11 @@ refuse(struct reader *reader, unsigned int line, const char *field,
 static bool
 is_limit_name(const char *name)
 {
-	return name[0] != '\0' && name[strspn(name,
+	size_t good = strspn(name,
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	    "0123456789._-")] == '\0';
+	    "0123456789._-");
+
+	return good > 0 && name[good] == '\0';
 }
 
 /* [limit NAME] */
@@ -295,9 +299,9 @@ take_limit(const struct section *section, struct policy_limit *limit)
 	limit->tokens = section->rate.tokens;
 	limit->period_ns = section->rate.period_ns;
 	limit->unit = section->rate.unit;
-	limit->capacity = section->field_line[LIMIT_BURST] != 0
-	    ? section->burst.tokens
-	    : rate_text_default_burst(&section->rate);
+	limit->capacity = section->field_line[LIMIT_BURST] != 0 ?
+	    section->burst.tokens :
+	    rate_text_default_burst(&section->rate);
 	limit->section_line = section->line;
 	limit->rate_line = section->field_line[LIMIT_RATE];
 	limit->burst_line = section->field_line[LIMIT_BURST];
@@ -323,8 +327,8 @@ finish_limit(struct reader *reader)
 	if (line[LIMIT_IPV6_PREFIX] != 0 && section->key != KEY_SRC)
 		return refuse(reader, line[LIMIT_IPV6_PREFIX], "ipv6-prefix",
 		    "this goes with key = src only");
-	limit = section->key == KEY_SRC ? &policy->source
-	                                : &policy->unclassified;
+	limit =
+	    section->key == KEY_SRC ? &policy->source : &policy->unclassified;
 	if (limit->section_line != 0)
 		return refuse(reader, line[LIMIT_KEY], "key",
 		    "[%s] in line %u has that key already", limit->section,
@@ -404,10 +408,9 @@ read_policy(struct reader *reader, struct policy_file *file)
 }
 
 int
-policy_load(const char *path, struct policy *policy,
-    struct policy_error *error)
+policy_load(const char *path, struct policy *policy, struct policy_error *error)
 {
-	struct reader reader = {.policy = policy, .error = error};
+	struct reader reader = { .policy = policy, .error = error };
 	struct policy_file *file;
 	int result;
 
@@ -416,7 +419,7 @@ policy_load(const char *path, struct policy *policy,
 		.table_capacity = TABLE_CAPACITY_DEFAULT,
 		.table_full = WEIR_FULL_SHARED,
 	};
-	*error = (struct policy_error){.file = path};
+	*error = (struct policy_error){ .file = path };
 	result = policy_file_open(path, &file, error);
 	if (result != 0)
 		return result;
@@ -441,23 +444,26 @@ policy_error_print(const struct policy_error *error, char *text, size_t size)
 
 /* The warning number *index about one limit; counts *index down past others. */
 static bool
-limit_warning(const struct policy_limit *limit, unsigned int *index,
-    char *text, size_t size)
+limit_warning(const struct policy_limit *limit, unsigned int *index, char *text,
+    size_t size)
 {
 	unsigned __int128 fill_ns = (unsigned __int128)limit->capacity *
 	    limit->period_ns / limit->tokens;
 
 	if (limit->unit == WEIR_UNIT_BYTES &&
-	    limit->capacity < FULL_FRAME_BYTES && (*index)-- == 0) {
-		snprintf(text, size, "[%s] burst: %llu bytes are less than a "
+	    limit->capacity < RATE_TEXT_FULL_FRAME_BYTES && (*index)-- == 0) {
+		snprintf(text, size,
+		    "[%s] burst: %llu bytes are less than a "
 		    "full-size frame (%u): such a frame can never pass",
 		    limit->section, (unsigned long long)limit->capacity,
-		    FULL_FRAME_BYTES);
+		    RATE_TEXT_FULL_FRAME_BYTES);
 		return true;
 	}
 	if (fill_ns > NS_PER_DAY && (*index)-- == 0) {
-		snprintf(text, size, "[%s] burst: at this rate an empty bucket "
-		    "needs more than a day to fill", limit->section);
+		snprintf(text, size,
+		    "[%s] burst: at this rate an empty bucket "
+		    "needs more than a day to fill",
+		    limit->section);
 		return true;
 	}
 	return false;
@@ -512,7 +518,7 @@ policy_error_from_limit(struct policy_error *error, const char *path,
 	const char *field = policy_field_of(weir_error->field);
 	const char *reason = weir_error->reason;
 
-	*error = (struct policy_error){.file = path};
+	*error = (struct policy_error){ .file = path };
 	if (field != NULL && strcmp(field, "rate") == 0)
 		error->line = limit->rate_line;
 	else if (field != NULL)

@@ -21,7 +21,7 @@
 /* One [limit NAME] section. There is one action: drop. */
 struct policy_limit {
 	char name[WEIR_LIMIT_NAME_MAX + 1];
-	uint64_t tokens; /* the rate: tokens per period_ns, exactly as written */
+	uint64_t tokens; /* the rate, exact: tokens per period_ns */
 	uint64_t period_ns;
 	uint64_t capacity; /* the burst, in tokens */
 	enum weir_unit unit;
@@ -54,6 +54,7 @@ struct policy_error {
  *
  * => 0 and *policy, or *error and
  *    -EINVAL	the file says something wrong
+ *    -ESTALE	it was changed while it was read
  *    -ENOMEM
  *    or what the system answered to opening and reading it
  * => error may not be NULL and is cleared on success.

@@ -19,6 +19,8 @@
 _Static_assert(POLICY_ITEM_NAME_MAX < CFG_NAME_LEN, "names are cut");
 _Static_assert(POLICY_LINE_MAX < CFG_VALUE_LEN, "values are cut");
 
+#define NO_MEMORY "there is not enough memory"
+
 /* The strict reading: a place in the text. */
 struct scan {
 	const char *at;
@@ -59,16 +61,20 @@ refuse(struct policy_error *error, unsigned int line, const char *section,
 	return -EINVAL;
 }
 
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 static struct piece
 trim(struct piece piece)
 {
-	while (piece.length > 0 && (piece.start[0] == ' ' ||
-	    piece.start[0] == '\t')) {
+	while (piece.length > 0 && is_blank(piece.start[0])) {
 		piece.start++;
 		piece.length--;
 	}
-	while (piece.length > 0 && (piece.start[piece.length - 1] == ' ' ||
-	    piece.start[piece.length - 1] == '\t'))
+	while (piece.length > 0 && is_blank(piece.start[piece.length - 1]))
 		piece.length--;
 	return piece;
 }
@@ -100,7 +106,7 @@ next_line(struct scan *scan)
 {
 	size_t left = (size_t)(scan->end - scan->at);
 	const char *newline = memchr(scan->at, '\n', left);
-	struct piece line = {scan->at, left};
+	struct piece line = { scan->at, left };
 
 	if (newline != NULL)
 		line.length = (size_t)(newline - scan->at);
@@ -115,7 +121,7 @@ next_line(struct scan *scan)
 static const char *
 read_section(struct scan *scan, struct piece line, struct policy_item *item)
 {
-	struct piece name = {line.start + 1, line.length - 1};
+	struct piece name = { line.start + 1, line.length - 1 };
 	const char *close = memchr(name.start, ']', name.length);
 
 	if (close == NULL)
@@ -137,8 +143,7 @@ read_section(struct scan *scan, struct piece line, struct policy_item *item)
 
 /* "name = value". => NULL, or the reason why not. */
 static const char *
-read_field(const struct scan *scan, struct piece line,
-    struct policy_item *item)
+read_field(const struct scan *scan, struct piece line, struct policy_item *item)
 {
 	const char *equals = memchr(line.start, '=', line.length);
 	struct piece name = line, value = line;
@@ -198,11 +203,12 @@ scan_next(struct scan *scan, struct policy_item *item,
 		if (line.length == 0)
 			continue;
 		item->line = scan->line;
-		reason = line.start[0] == '[' ? read_section(scan, line, item)
-		                              : read_field(scan, line, item);
+		if (line.start[0] == '[')
+			reason = read_section(scan, line, item);
+		else
+			reason = read_field(scan, line, item);
 		if (reason != NULL)
-			return refuse(error, scan->line, scan->section,
-			    reason);
+			return refuse(error, scan->line, scan->section, reason);
 		return 1;
 	}
 	return 0;
@@ -217,48 +223,55 @@ scan_start(struct scan *scan, const struct policy_file *file)
 	};
 }
 
-/* Step to the next section of rte_cfgfile. => Whether it is the item. */
-static bool
+/* Step to the next section of rte_cfgfile, which should be the item. */
+static int
 view_section(struct view *view, const struct policy_item *item)
 {
 	char name[CFG_NAME_LEN];
 	int n;
 
 	if (view->entry != view->n_entries)
-		return false;
+		return -ESTALE;
 	view->section++;
 	n = rte_cfgfile_section_num_entries_by_index(view->cfg, name,
 	    view->section);
 	if (n < 0 || strcmp(name, item->name) != 0)
-		return false;
+		return -ESTALE;
 	free(view->entries);
 	view->entry = view->n_entries = 0;
 	view->entries = calloc((size_t)n + 1, sizeof(*view->entries));
 	if (view->entries == NULL)
-		return false;
-	view->n_entries = n;
-	return rte_cfgfile_section_entries_by_index(view->cfg, view->section,
-	    name, view->entries, n) == n;
+		return -ENOMEM;
+	view->n_entries = rte_cfgfile_section_entries_by_index(view->cfg,
+	    view->section, name, view->entries, n);
+	return view->n_entries == n ? 0 : -ESTALE;
 }
 
-/* Step to the next field of rte_cfgfile. => Whether it is the item. */
-static bool
+/* Step to the next field of rte_cfgfile, which should be the item. */
+static int
 view_field(struct view *view, const struct policy_item *item)
 {
 	const struct rte_cfgfile_entry *entry;
 
 	if (view->entry >= view->n_entries)
-		return false;
+		return -ESTALE;
 	entry = &view->entries[view->entry++];
 	return strcmp(entry->name, item->name) == 0 &&
-	    strcmp(entry->value, item->value) == 0;
+	        strcmp(entry->value, item->value) == 0 ?
+	    0 :
+	    -ESTALE;
 }
 
-static bool
-view_at_end(const struct view *view)
+/* Whether rte_cfgfile has nothing more. */
+static int
+view_end(const struct view *view)
 {
-	return view->entry == view->n_entries && view->section + 1 ==
-	    rte_cfgfile_num_sections(view->cfg, NULL, 0);
+	int n_sections = rte_cfgfile_num_sections(view->cfg, NULL, 0);
+
+	return view->entry == view->n_entries &&
+	        view->section + 1 == n_sections ?
+	    0 :
+	    -ESTALE;
 }
 
 static int
@@ -267,8 +280,8 @@ read_whole(int fd, struct policy_file *file)
 	size_t room = POLICY_FILE_BYTES_MAX + 1;
 
 	while (file->size < room) {
-		ssize_t n = read(fd, file->text + file->size,
-		    room - file->size);
+		ssize_t n =
+		    read(fd, file->text + file->size, room - file->size);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -354,7 +367,7 @@ policy_file_open(const char *path, struct policy_file **file,
 	if (opened != NULL)
 		opened->text = malloc(POLICY_FILE_BYTES_MAX + 1);
 	if (opened == NULL || opened->text == NULL) {
-		(void)refuse(error, 0, "", "there is not enough memory");
+		(void)refuse(error, 0, "", NO_MEMORY);
 		policy_file_close(opened);
 		return -ENOMEM;
 	}
@@ -372,20 +385,22 @@ policy_file_next(struct policy_file *file, struct policy_item *item,
     struct policy_error *error)
 {
 	int result = scan_next(&file->scan, item, error);
-	bool same;
+	int difference;
 
 	if (result < 0)
 		return result;
 	if (result == 0)
-		same = view_at_end(&file->view);
+		difference = view_end(&file->view);
 	else if (item->kind == POLICY_ITEM_SECTION)
-		same = view_section(&file->view, item);
+		difference = view_section(&file->view, item);
 	else
-		same = view_field(&file->view, item);
-	if (!same)
-		return refuse(error, file->scan.line, file->scan.section,
-		    "the file has changed while it was read");
-	return result;
+		difference = view_field(&file->view, item);
+	if (difference == 0)
+		return result;
+	(void)refuse(error, file->scan.line, file->scan.section,
+	    difference == -ENOMEM ? NO_MEMORY :
+	                            "the file has changed while it was read");
+	return difference;
 }
 
 void

@@ -45,8 +45,9 @@ policy_file_open(const char *path, struct policy_file **file,
 /*
  * The next section or field.
  *
- * => 1 and *item; 0 at the end; -EINVAL and *error: the file has changed
- *    meanwhile.
+ * => 1 and *item; 0 at the end; or *error and
+ *    -ESTALE	the file has changed meanwhile
+ *    -ENOMEM
  */
 int
 policy_file_next(struct policy_file *file, struct policy_item *item,

@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define DECIMALS_MAX 18u
-#define FULL_FRAME_BYTES 1514u
 #define NS_PER_S 1000000000ull
 
 typedef unsigned __int128 u128;
@@ -35,26 +34,38 @@ struct name {
 	uint64_t value; /* what it stands for; see the tables */
 };
 
-/* Values: tokens are value / 8, so that bits and bytes are both whole. */
-enum { BIT = 1, BYTE = 8, PACKET = 0 };
-
-static const struct name units[] = {
-	{"packet", PACKET}, {"packets", PACKET},
-	{"bit", BIT}, {"bits", BIT}, {"b", BIT},
-	{"byte", BYTE}, {"bytes", BYTE}, {"B", BYTE},
-	{NULL, 0},
+enum {
+	PACKET = 1,
+	BIT = 2,
+	BYTE = 4,
+	PER_SECOND = 8, /* or-ed in: the unit names the time as well */
 };
 
-static const struct name units_per_second[] = {
-	{"pps", PACKET}, {"bps", BIT}, {"Bps", BYTE},
-	{NULL, 0},
+static const struct name units[] = {
+	{ "packet", PACKET },
+	{ "packets", PACKET },
+	{ "bit", BIT },
+	{ "bits", BIT },
+	{ "b", BIT },
+	{ "byte", BYTE },
+	{ "bytes", BYTE },
+	{ "B", BYTE },
+	{ "pps", PACKET | PER_SECOND },
+	{ "bps", BIT | PER_SECOND },
+	{ "Bps", BYTE | PER_SECOND },
+	{ NULL, 0 },
 };
 
 static const struct name times[] = {
-	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", NS_PER_S},
-	{"m", 60 * NS_PER_S}, {"min", 60 * NS_PER_S},
-	{"h", 3600 * NS_PER_S}, {"d", 86400 * NS_PER_S},
-	{NULL, 0},
+	{ "ns", 1 },
+	{ "us", 1000 },
+	{ "ms", 1000000 },
+	{ "s", NS_PER_S },
+	{ "m", 60 * NS_PER_S },
+	{ "min", 60 * NS_PER_S },
+	{ "h", 3600 * NS_PER_S },
+	{ "d", 86400 * NS_PER_S },
+	{ NULL, 0 },
 };
 
 static bool
@@ -159,29 +170,7 @@ read_name(const char **at, const struct name *table)
 }
 
 /*
- * A name with or without a prefix. No name of the tables is another one with
- * a prefix, so the order of the two attempts does not matter.
- */
-static const struct name *
-read_prefixed_name(const char **at, const struct name *table,
-    struct fraction *amount)
-{
-	const struct name *name = read_name(at, table);
-	uint64_t prefix = prefix_value(**at);
-	const char *after = *at + 1;
-
-	if (name != NULL || prefix == 1)
-		return name;
-	name = read_name(&after, table);
-	if (name != NULL) {
-		*at = after;
-		amount->numerator *= prefix;
-	}
-	return name;
-}
-
-/*
- * A prefix that touches the number and stands alone, as in "10k packets". A
+ * A prefix that touches the number and stands alone, as in "10k packets". The
  * unit after it may then have no prefix of its own.
  */
 static bool
@@ -194,6 +183,30 @@ read_lone_prefix(const char **at, struct fraction *amount)
 	amount->numerator *= prefix;
 	(*at)++;
 	return true;
+}
+
+/*
+ * The unit after a number. No unit looks like another one with a prefix, so
+ * it does not matter which is tried first.
+ */
+static const struct name *
+read_unit(const char **at, struct fraction *amount)
+{
+	bool prefixed = read_lone_prefix(at, amount);
+	const struct name *name;
+	const char *after;
+
+	skip_blanks(at);
+	name = read_name(at, units);
+	if (name != NULL || prefixed || prefix_value(**at) == 1)
+		return name;
+	after = *at + 1;
+	name = read_name(&after, units);
+	if (name != NULL) {
+		amount->numerator *= prefix_value(**at);
+		*at = after;
+	}
+	return name;
 }
 
 static int
@@ -228,46 +241,37 @@ reduce(struct fraction *f)
 }
 
 /*
- * An amount of packets or bytes, in lowest terms. *per_second, where allowed
- * (not NULL), says that the unit was one like "Mbps".
+ * An amount of packets or bytes, in lowest terms; above zero.
+ * => Its unit, a value of the table; or NULL and *reason.
  */
-static int
-read_amount(const char **at, struct fraction *amount, enum weir_unit *unit,
-    bool *per_second, const char **reason)
+static const struct name *
+read_amount(const char **at, struct fraction *amount, const char **reason)
 {
-	const struct name *name;
-	bool prefixed;
-	int error;
+	const struct name *unit;
 
-	if ((error = read_decimal(at, amount, reason)) != 0)
-		return error;
-	prefixed = read_lone_prefix(at, amount);
-	skip_blanks(at);
-	if (**at == '\0' || **at == '/') {
-		*reason = "a unit is expected: packets, bit, byte, B, ...";
-		return -EINVAL;
-	}
-	name = prefixed ? read_name(at, units)
-	                : read_prefixed_name(at, units, amount);
-	if (name == NULL && per_second != NULL) {
-		name = prefixed
-		    ? read_name(at, units_per_second)
-		    : read_prefixed_name(at, units_per_second, amount);
-		*per_second = name != NULL;
-	}
-	if (name == NULL) {
-		*reason = "the unit is not known (case counts)";
-		return -EINVAL;
+	if (read_decimal(at, amount, reason) != 0)
+		return NULL;
+	unit = read_unit(at, amount);
+	if (unit == NULL) {
+		*reason = **at == '\0' || **at == '/' ?
+		    "a unit is expected: packets, bit, byte, kB, Mbit, ..." :
+		    "the unit is not known (case counts)";
+		return NULL;
 	}
 	if (amount->numerator == 0) {
 		*reason = "zero is not allowed";
-		return -EINVAL;
+		return NULL;
 	}
-	*unit = name->value == PACKET ? WEIR_UNIT_PACKETS : WEIR_UNIT_BYTES;
-	if (name->value == BIT)
+	if (unit->value & BIT)
 		amount->denominator *= 8;
 	reduce(amount);
-	return 0;
+	return unit;
+}
+
+static enum weir_unit
+token_of(const struct name *unit)
+{
+	return unit->value & PACKET ? WEIR_UNIT_PACKETS : WEIR_UNIT_BYTES;
 }
 
 /* "/s", "/10s": the period in ns. */
@@ -333,21 +337,19 @@ rate_text_parse_rate(const char *text, struct rate_text_rate *rate,
     const char **reason)
 {
 	struct fraction amount;
-	enum weir_unit unit;
 	uint64_t period_ns = NS_PER_S;
-	bool per_second = false;
+	const struct name *unit = read_amount(&text, &amount, reason);
 	int error;
 
-	error = read_amount(&text, &amount, &unit, &per_second, reason);
-	if (error == 0 && !per_second)
-		error = read_period(&text, &period_ns, reason);
-	if (error == 0)
-		error = read_end(text, reason);
-	if (error == 0)
-		error = settle_rate(&amount, period_ns, rate, reason);
-	if (error == 0)
-		rate->unit = unit;
-	return error;
+	if (unit == NULL)
+		return -EINVAL;
+	if (!(unit->value & PER_SECOND) &&
+	    (error = read_period(&text, &period_ns, reason)) != 0)
+		return error;
+	if ((error = read_end(text, reason)) != 0)
+		return error;
+	rate->unit = token_of(unit);
+	return settle_rate(&amount, period_ns, rate, reason);
 }
 
 /* The value of an amount that has to be a whole number of 64 bits. */
@@ -372,17 +374,19 @@ rate_text_parse_burst(const char *text, struct rate_text_burst *burst,
     const char **reason)
 {
 	struct fraction amount;
-	enum weir_unit unit;
+	const struct name *unit = read_amount(&text, &amount, reason);
 	int error;
 
-	error = read_amount(&text, &amount, &unit, NULL, reason);
-	if (error == 0)
-		error = read_end(text, reason);
-	if (error == 0)
-		error = settle_whole(&amount, &burst->tokens, reason);
-	if (error == 0)
-		burst->unit = unit;
-	return error;
+	if (unit == NULL)
+		return -EINVAL;
+	if ((error = read_end(text, reason)) != 0)
+		return error;
+	if (unit->value & PER_SECOND) {
+		*reason = "a burst is an amount, not a rate";
+		return -EINVAL;
+	}
+	burst->unit = token_of(unit);
+	return settle_whole(&amount, &burst->tokens, reason);
 }
 
 int
@@ -408,10 +412,11 @@ uint64_t
 rate_text_default_burst(const struct rate_text_rate *rate)
 {
 	u128 period_ns = rate->period_ns;
-	u128 burst = ((u128)rate->tokens * (NS_PER_S / 10) + period_ns - 1) /
-	    period_ns;
-	u128 least = rate->unit == WEIR_UNIT_PACKETS ? 10
-	                                             : 10 * FULL_FRAME_BYTES;
+	u128 burst =
+	    ((u128)rate->tokens * (NS_PER_S / 10) + period_ns - 1) / period_ns;
+	u128 least = rate->unit == WEIR_UNIT_PACKETS ?
+	    10 :
+	    10 * RATE_TEXT_FULL_FRAME_BYTES;
 
 	if (burst < least)
 		burst = least;

@@ -25,6 +25,9 @@
 
 #include <weir/limit.h>
 
+/* An Ethernet frame with 1500 bytes in it, without frame check sequence. */
+#define RATE_TEXT_FULL_FRAME_BYTES 1514u
+
 /* tokens per period_ns. A bit is an eighth of a token: 1 bit/s is 1 / 8 s. */
 struct rate_text_rate {
 	uint64_t tokens;    /* at least 1 */
