@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Print what a run of weir-bench shows: medians, spread and ratios.
+
+Usage: ratios.py [--strict] RUN.json...
+
+RUN.json comes from weir-bench --benchmark_out=RUN.json. A row's number is the
+median over its repetitions, of all files given. With --strict the exit status
+is 1 if a target is missed. It is 2 if a row failed or one needed is missing.
+"""
+import argparse
+import json
+import statistics
+import sys
+
+# what, over what, keys, the bound, and on which side of it lies success
+TARGETS = (
+    ("check/burst", "floor/line", 1000000, 3.0, "at most"),
+    ("check/burst", "floor/line", 8000000, 2.3, "at most"),
+    ("peer/rte_hash_meter_spinlock", "check/burst", 1000000, 2.5, "at least"),
+    ("peer/rte_hash_meter_spinlock", "check/burst", 8000000, 3.0, "at least"),
+)
+
+
+def rows_read(paths):
+    """=> {row: [ns per decision, one for each repetition]}, [failed rows]"""
+    rows, failed = {}, []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            run = json.load(file)
+        for row in run["benchmarks"]:
+            if row["run_type"] != "iteration":
+                continue  # aggregates: formed here, over all files
+            name = row["run_name"]
+            if row.get("error_occurred"):
+                failed.append(f"{name}: {row.get('error_message', '')}")
+                continue
+            if row["time_unit"] != "ns":
+                raise ValueError(f"{path}: {name} is not in ns")
+            rows.setdefault(name, []).append(row["real_time"])
+    return rows, failed
+
+
+def medians_print(rows):
+    print("| row | median ns | least | most | n |")
+    print("|---|---|---|---|---|")
+    for name, times in rows.items():
+        print(f"| {name} | {statistics.median(times):.1f} | {min(times):.1f}"
+              f" | {max(times):.1f} | {len(times)} |")
+
+
+def ratios_print(rows):
+    """=> the number of targets missed, and of those that can't be judged"""
+    missed = unknown = 0
+    print("| ratio | keys | value | target | |")
+    print("|---|---|---|---|---|")
+    for upper, lower, keys, bound, side in TARGETS:
+        names = f"{upper}/keys:{keys}", f"{lower}/keys:{keys}"
+        if not all(name in rows for name in names):
+            print(f"| {upper} over {lower} | {keys} | | {side} {bound}"
+                  " | not measured |")
+            unknown += 1
+            continue
+        value = (statistics.median(rows[names[0]]) /
+                 statistics.median(rows[names[1]]))
+        met = value <= bound if side == "at most" else value >= bound
+        missed += not met
+        print(f"| {upper} over {lower} | {keys} | {value:.2f} | {side} {bound}"
+              f" | {'met' if met else 'missed'} |")
+    return missed, unknown
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--strict", action="store_true",
+                        help="exit 1 if a target is missed")
+    parser.add_argument("runs", nargs="+", metavar="RUN.json")
+    arguments = parser.parse_args()
+
+    rows, failed = rows_read(arguments.runs)
+    medians_print(rows)
+    print()
+    missed, unknown = ratios_print(rows)
+    for row in failed:
+        print(f"failed: {row}", file=sys.stderr)
+    if failed or unknown:
+        return 2
+    return 1 if missed and arguments.strict else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
