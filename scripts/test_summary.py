@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sum up what meson's logs say about test runs.
 
-Usage: test_summary.py TITLE=TESTLOG.json...
+Usage: test_summary.py TITLE=TESTLOG.json... TITLE=status:N...
 
 Prints a table by suite for each log, every test that failed or was skipped by
-name, and as the last line, alone: N passed, N failed, N skipped.
+name, and as the last line, alone: N passed, N failed, N skipped. A status is
+that of some other command, which counts as one test.
 
 A program that runs check's suites counts by its checks, any other as one. The
 exit status is 0 only if something passed and nothing failed in every log.
@@ -57,7 +58,9 @@ def suite_and_name(test):
     return suite.split(":")[-1], name
 
 
-def read_log(path):
+def read_log(title, path):
+    if path.startswith("status:"):
+        return [{"name": title, "result": "OK" if path == "status:0" else "FAIL"}]
     try:
         with open(path, encoding="utf-8") as log:
             return [json.loads(line) for line in log if line.strip()]
@@ -72,7 +75,7 @@ def sum_up(title, path):
     remarks = []
     total = Count()
 
-    for test in read_log(path):
+    for test in read_log(title, path):
         suite, name = suite_and_name(test)
         count = count_of(test)
         row = suites.setdefault(suite, [0, Count(), 0.0])
@@ -85,7 +88,7 @@ def sum_up(title, path):
     print(f"{title}:")
     for suite, (programs, count, seconds) in sorted(suites.items()):
         print(f"  {suite:<8} {programs:>3} programs {seconds:>6.1f} s   {count}")
-    print("\n".join(remarks + [f"  {'in all':<28} {total}", ""]))
+    print("\n".join(remarks + [f"  {'in all':<29} {total}", ""]))
     return total
 
 
