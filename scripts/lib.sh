@@ -71,29 +71,25 @@ find_missing()
 	done
 }
 
-as_root()
-{
-	if [[ $EUID -eq 0 ]]; then
-		"$@"
-	elif command -v sudo >/dev/null; then
-		sudo "$@"
-	else
-		die "not root and no sudo: ask somebody who may to run: $*"
-	fi
-}
-
 # Install what these needs want. Does nothing, quickly, if all is there.
 install_needs()
 {
 	local missing
+	local as_root=()
 
 	find_missing "$@"
 	[[ ${#missing[@]} -gt 0 ]] || return 0
 	command -v apt-get >/dev/null ||
 		die "please install what these Debian packages hold: ${missing[*]}"
+	if [[ $EUID -ne 0 ]]; then
+		command -v sudo >/dev/null ||
+			die "neither root nor sudo; please have somebody run:" \
+				"apt-get install ${missing[*]}"
+		as_root=(sudo)
+	fi
 	say "Installing ${missing[*]}"
-	as_root apt-get update -q
-	as_root env DEBIAN_FRONTEND=noninteractive \
+	"${as_root[@]}" apt-get update -q
+	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
 		apt-get install -q -y --no-install-recommends "${missing[@]}" \
 		</dev/null
 	find_missing "$@"
