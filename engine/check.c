@@ -4,16 +4,17 @@
  *
  *	prepare   hash all keys, prefetch their home lines, and chain the
  *	          requests that have equal (limit, key) into groups
- *	locate    find the entry of each group
- *	decide    spend the group's costs in order on a local copy of the
- *	          bucket, then write the outcome by one CAS; a failed CAS starts
- *	          the group anew, so the result is always that of the same
- *	          requests in order at one instant
+ *	locate    find the entry of each group; where a group is one request,
+ *	          also work out the word that would be written
+ *	commit    spend a group's costs in order on a local copy of the bucket,
+ *	          then write the outcome by one CAS; a failed CAS starts the
+ *	          group anew, so the result is always that of the same requests
+ *	          in order at one instant
  *	count     add up, once per limit
  *
- * The stages are apart because a locked instruction lets nothing behind it
- * start: all lines are on their way, and all entries found, before the first
- * CAS.
+ * The stages are apart because a locked instruction lets no memory access
+ * behind it start: all lines are on their way, all entries found, and the
+ * common words ready, before the first CAS.
  */
 #include <weir/check.h>
 
@@ -23,7 +24,7 @@
 #include "worker.h"
 
 #define CHUNK 32u       /* requests handled together */
-#define GROUP_HEADS 128u /* small hash of the chunk's keys; power of two */
+#define GROUP_HEADS 256u /* small hash of the chunk's keys; power of two */
 #define NONE 0xffu
 
 #define RACES_PATIENT 4u /* insertions that give way before kills begin */
@@ -32,10 +33,18 @@
 struct item {
 	struct probe probe;
 	struct view view;
+	uint64_t desired; /* the value to write, if proposed */
 	const struct instant *instant;
-	uint8_t next; /* in the group, or NONE */
-	uint8_t last; /* of the group; kept at its first */
-	bool leads;
+	/* Not bytes: a store to a byte may alias anything, and every pointer
+	 * would be loaded again behind it. */
+	uint32_t next; /* in the group, or NONE */
+	uint32_t last; /* of the group; kept at its first */
+	uint32_t leads;
+	enum proposal {
+		PROPOSED_NOTHING, /* take the long way */
+		PROPOSED_KEEP,    /* the word need only be confirmed */
+		PROPOSED_TAKE,    /* the word is to become `desired` */
+	} proposal;
 };
 
 struct chunk {
@@ -44,7 +53,7 @@ struct chunk {
 	const struct weir_request *requests;
 	uint64_t now_ns;
 	struct weir_decision *decisions; /* or NULL */
-	uint8_t class[CHUNK];            /* enum count_class */
+	enum count_class class[CHUNK];
 	struct item item[CHUNK];
 };
 
@@ -112,58 +121,51 @@ group(struct chunk *c, uint8_t *heads, unsigned i, unsigned words)
 	uint8_t *head = &heads[item->probe.hash & (GROUP_HEADS - 1)];
 
 	item->next = NONE;
+	item->last = i;
+	item->leads = true;
 	if (*head != NONE && probe_equal(&c->item[*head].probe, &item->probe,
 	    words)) {
 		first = &c->item[*head];
-		c->item[first->last].next = (uint8_t)i;
-		first->last = (uint8_t)i;
+		c->item[first->last].next = i;
+		first->last = i;
 		item->leads = false;
 		return;
 	}
 	*head = (uint8_t)i;
-	item->last = (uint8_t)i;
-	item->leads = true;
 }
 
 static inline void
 prepare(struct chunk *c, unsigned n, unsigned words)
 {
 	const struct weir_engine *engine = c->worker->engine;
+	const struct table table = engine->table;
+	const struct weir_request *request = c->requests;
+	const uint32_t key_size = engine->key_size;
+	const struct instant *instant = instant_of(c, request->limit);
+	uint32_t limit = request->limit;
 	uint8_t heads[GROUP_HEADS];
 
 	memset(heads, NONE, sizeof(heads));
-	for (unsigned i = 0; i < n; i++) {
-		const struct weir_request *request = &c->requests[i];
+	for (unsigned i = 0; i < n; i++, request++) {
 		struct item *item = &c->item[i];
 		struct probe *probe = &item->probe;
 
-		item->instant = instant_of(c, request->limit);
+		if (request->limit != limit) {
+			limit = request->limit;
+			instant = instant_of(c, limit);
+		}
+		item->instant = instant;
 		item->leads = false;
-		if (!item->instant)
+		if (!instant)
 			continue;
-		key_load(probe->word, request->key, engine->key_size, words);
+		key_load(probe->word, request->key, key_size, words);
 		probe->hash = hash_words(probe->word, words,
-		    item->instant->limit->hash_seed);
-		probe->identity = probe_identity(probe->hash, request->limit);
+		    instant->limit->hash_seed);
+		probe->identity = probe_identity(probe->hash, limit);
 		/* For reading: a line that is hot and only denied must stay
 		 * shared between cores. */
-		__builtin_prefetch(table_home(&engine->table, probe->hash), 0,
-		    3);
+		__builtin_prefetch(table_home(&table, probe->hash), 0, 3);
 		group(c, heads, i, words);
-	}
-}
-
-static inline void
-locate(struct chunk *c, unsigned n, unsigned words)
-{
-	const struct table *table = &c->worker->engine->table;
-
-	for (unsigned i = 0; i < n; i++) {
-		struct item *item = &c->item[i];
-
-		if (item->leads && !table_find_home(table, &item->probe, words,
-		    &item->view))
-			table_find(table, &item->probe, &item->view);
 	}
 }
 
@@ -172,6 +174,68 @@ request_cost(const struct weir_request *request, const struct limit *limit)
 {
 	return limit->unit == WEIR_UNIT_BYTES ? request->bytes :
 	    request->packets;
+}
+
+/*
+ * Work out what becomes of a request that is alone in its group, whose entry
+ * was seen in this era, and of which no details are asked. This is
+ * decide_found() for the common case, without its last step.
+ */
+static inline void
+propose(struct chunk *c, unsigned i)
+{
+	struct item *item = &c->item[i];
+	const struct instant *instant = item->instant;
+	const struct limit *limit = instant->limit;
+	uint64_t s = state_value(item->view.state);
+	struct purse purse;
+
+	item->proposal = PROPOSED_NOTHING;
+	if (item->next != NONE || ctl_era(item->view.ctl) != instant->at.era)
+		return;
+	purse = purse_open(&limit->rate, &instant->at, s,
+	    v_distance(instant->at.v, s));
+	item->desired = purse.base;
+	c->class[i] = purse_spend(&purse, &limit->rate,
+	    request_cost(&c->requests[i], limit));
+	item->proposal = purse.base == item->desired ? PROPOSED_KEEP :
+	    PROPOSED_TAKE;
+	item->desired = purse.base & V_MASK;
+}
+
+/*
+ * Keys that are not in their home line come second: their next lines are
+ * fetched while the other keys are looked up.
+ */
+static inline void
+locate(struct chunk *c, unsigned n, unsigned words)
+{
+	const struct table copy = c->worker->engine->table, *table = &copy;
+	uint32_t late[CHUNK];
+	unsigned lates = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct item *item = &c->item[i];
+		uint64_t home = item->probe.hash & table->line_mask;
+
+		if (!item->leads)
+			continue;
+		if (table_find_in_line(table_line(table, home, 0),
+		    &item->probe, words, &item->view)) {
+			propose(c, i);
+			continue;
+		}
+		__builtin_prefetch(table_line(table, home, 1), 0, 3);
+		__builtin_prefetch(table_line(table, home, 2), 0, 3);
+		late[lates++] = i;
+	}
+	for (unsigned i = 0; i < lates; i++) {
+		struct item *item = &c->item[late[i]];
+
+		item->proposal = PROPOSED_NOTHING;
+		if (table_find(table, &item->probe, 1, &item->view))
+			propose(c, late[i]);
+	}
 }
 
 static void
@@ -270,7 +334,7 @@ decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
  * are retried for as long as that goes on; insertions, which may also wait for
  * a rival's slot, are given up after RACES_MAX.
  */
-static inline enum outcome
+static enum outcome
 decide_in(struct chunk *c, struct table *table, const struct probe *probe,
     struct view *view, unsigned first, enum count_class denied)
 {
@@ -288,7 +352,7 @@ decide_in(struct chunk *c, struct table *table, const struct probe *probe,
 		}
 		if (outcome != OUTCOME_AGAIN)
 			return outcome;
-		table_find(table, probe, view);
+		table_find(table, probe, 0, view);
 	}
 }
 
@@ -322,39 +386,52 @@ decide_shared(struct chunk *c, unsigned first)
 	struct probe probe = {
 		.word = {item->probe.hash >> 32 & (OVERFLOW_BUCKETS - 1)},
 	};
+	uint64_t seed = item->instant->limit->hash_seed;
 	struct view view;
 
-	probe.hash = hash_words(probe.word, overflow->key_words,
-	    item->instant->limit->hash_seed);
+	probe.hash = overflow->key_words == KEY_WORDS_SMALL ?
+	    hash_words(probe.word, KEY_WORDS_SMALL, seed) :
+	    hash_words(probe.word, KEY_WORDS_MAX, seed);
 	probe.identity = probe_identity(probe.hash, item->instant->limit->id);
-	table_find(overflow, &probe, &view);
+	table_find(overflow, &probe, 0, &view);
 	if (decide_in(c, overflow, &probe, &view, first, COUNT_FULL_DENIED) ==
 	    OUTCOME_FULL)
 		decide_flat(c, first, false);
 }
 
-static void
-decide_full(struct chunk *c, unsigned first)
+/* The long way, right for every case. */
+static __attribute__((noinline)) void
+decide_group(struct chunk *c, unsigned first)
 {
-	enum weir_full_policy policy = c->worker->engine->full_policy;
+	struct weir_engine *engine = c->worker->engine;
+	struct item *item = &c->item[first];
 
-	if (policy == WEIR_FULL_SHARED)
+	if (decide_in(c, &engine->table, &item->probe, &item->view, first,
+	    COUNT_DENIED) == OUTCOME_DONE)
+		return;
+	if (engine->full_policy == WEIR_FULL_SHARED)
 		decide_shared(c, first);
 	else
-		decide_flat(c, first, policy == WEIR_FULL_ALLOW);
+		decide_flat(c, first, engine->full_policy == WEIR_FULL_ALLOW);
+}
+
+/* => false: nothing was proposed, or what was proposed has been overtaken. */
+static inline bool
+commit_proposal(const struct item *item)
+{
+	if (item->proposal == PROPOSED_TAKE)
+		return table_replace(&item->view, item->desired);
+	return item->proposal == PROPOSED_KEEP && table_unchanged(&item->view);
 }
 
 static inline void
-decide(struct chunk *c, unsigned n)
+commit(struct chunk *c, unsigned n)
 {
-	struct table *table = &c->worker->engine->table;
-
 	for (unsigned i = 0; i < n; i++) {
-		struct item *item = &c->item[i];
+		const struct item *item = &c->item[i];
 
-		if (item->leads && decide_in(c, table, &item->probe,
-		    &item->view, i, COUNT_DENIED) == OUTCOME_FULL)
-			decide_full(c, i);
+		if (item->leads && (c->decisions || !commit_proposal(item)))
+			decide_group(c, i);
 	}
 }
 
@@ -370,33 +447,61 @@ count_unknown(struct chunk *c, unsigned i, uint8_t *verdict)
 		};
 }
 
+/* Requests first..end-1 are of one limit, and some met a full table. */
+static void
+count_by_class(const struct chunk *c, unsigned first, unsigned end,
+    struct worker_counters *to)
+{
+	for (unsigned i = first; i < end; i++) {
+		counter_add(&to->packets[c->class[i]], c->requests[i].packets);
+		counter_add(&to->bytes[c->class[i]], c->requests[i].bytes);
+	}
+}
+
+/*
+ * Count a run of requests of one limit, and hand out the verdicts. The sums
+ * are formed without branches, as nothing is less predictable than a verdict.
+ * => The first request after the run.
+ */
+static inline unsigned
+count_run(const struct chunk *c, unsigned first, unsigned n, uint8_t *verdicts)
+{
+	const struct instant *instant = c->item[first].instant;
+	struct worker_counters *to =
+	    &c->worker->counters[instant->limit->id];
+	uint64_t packets = 0, bytes = 0, passed_packets = 0, passed_bytes = 0;
+	unsigned classes = 0, i;
+
+	for (i = first; i < n && c->item[i].instant == instant; i++) {
+		uint64_t passed = c->class[i] & 1, mask = -passed;
+
+		verdicts[i] = (uint8_t)passed;
+		classes |= c->class[i];
+		packets += c->requests[i].packets;
+		bytes += c->requests[i].bytes;
+		passed_packets += c->requests[i].packets & mask;
+		passed_bytes += c->requests[i].bytes & mask;
+	}
+	if (classes >= COUNT_FULL_DENIED) {
+		count_by_class(c, first, i, to);
+		return i;
+	}
+	counter_add(&to->packets[COUNT_PASSED], passed_packets);
+	counter_add(&to->bytes[COUNT_PASSED], passed_bytes);
+	counter_add(&to->packets[COUNT_DENIED], packets - passed_packets);
+	counter_add(&to->bytes[COUNT_DENIED], bytes - passed_bytes);
+	return i;
+}
+
 static inline void
 count(struct chunk *c, unsigned n, uint8_t *verdicts)
 {
-	struct worker_counters *counters = c->worker->counters;
-	unsigned i = 0;
-
-	while (i < n) {
-		uint64_t packets[COUNT_CLASSES] = {0};
-		uint64_t bytes[COUNT_CLASSES] = {0};
-		const struct instant *instant = c->item[i].instant;
-
-		if (!instant) {
+	for (unsigned i = 0; i < n;) {
+		if (c->item[i].instant) {
+			i = count_run(c, i, n, verdicts);
+		} else {
 			count_unknown(c, i, &verdicts[i]);
 			i++;
-			continue;
-		}
-		for (; i < n && c->item[i].instant == instant; i++) {
-			verdicts[i] = c->class[i] & 1;
-			packets[c->class[i]] += c->requests[i].packets;
-			bytes[c->class[i]] += c->requests[i].bytes;
-		}
-		for (unsigned class = 0; class < COUNT_CLASSES; class++) {
-			struct worker_counters *to =
-			    &counters[instant->limit->id];
-
-			counter_add(&to->packets[class], packets[class]);
-			counter_add(&to->bytes[class], bytes[class]);
 		}
 	}
 }
@@ -406,7 +511,7 @@ check_chunk(struct chunk *c, unsigned n, uint8_t *verdicts, unsigned words)
 {
 	prepare(c, n, words);
 	locate(c, n, words);
-	decide(c, n);
+	commit(c, n);
 	count(c, n, verdicts);
 }
 

@@ -12,10 +12,16 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static inline uint64_t
+/*
+ * => count is a constant where it matters: then only the few instructions for
+ *    that length remain. The public XXH3_64bits_withSeed() is the same call,
+ *    but compilers leave it out of line, length dispatch and all.
+ */
+static inline __attribute__((always_inline)) uint64_t
 hash_words(const uint64_t *words, unsigned count, uint64_t seed)
 {
-	return XXH3_64bits_withSeed(words, count * sizeof(*words), seed);
+	return XXH3_64bits_internal(words, count * sizeof(*words), seed,
+	    XXH3_kSecret, sizeof(XXH3_kSecret), XXH3_hashLong_64b_withSeed);
 }
 
 /* Another seed for each limit, so that its keys have homes of their own. */

@@ -47,16 +47,28 @@ window_slot(const struct table *t, const struct probe *p, unsigned i)
 	return (struct entry *)(line + i % t->line_slots * t->entry_bytes);
 }
 
-bool
-table_find(const struct table *t, const struct probe *p, struct view *view)
+static bool
+find_from(const struct table *t, const struct probe *p, unsigned from,
+    unsigned key_words, struct view *view)
 {
-	for (unsigned i = 0; i < WINDOW_SLOTS; i++) {
-		if (entry_differs(window_slot(t, p, i), p, t->key_words,
-		    view) == 0)
+	uint64_t home = p->hash & t->line_mask;
+
+	for (unsigned i = from; i < t->window_lines; i++) {
+		if (table_find_in_line(table_line(t, home, i), p, key_words,
+		    view))
 			return true;
 	}
 	view->entry = NULL;
 	return false;
+}
+
+bool
+table_find(const struct table *t, const struct probe *p, unsigned from,
+    struct view *view)
+{
+	return t->key_words == KEY_WORDS_SMALL ?
+	    find_from(t, p, from, KEY_WORDS_SMALL, view) :
+	    find_from(t, p, from, KEY_WORDS_MAX, view);
 }
 
 /* state changes hands from `from` to `to`; T4, see table_insert(). */

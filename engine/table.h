@@ -191,30 +191,38 @@ entry_differs(struct entry *e, const struct probe *p, unsigned key_words,
 }
 
 /*
- * Look in the home line only. Both entries of a small line are compared
- * without a branch between them, for which of the two it is is a coin toss
- * that no predictor can win.
+ * Look in one line of the window. Which of the two small entries it is is a
+ * coin toss that no predictor can win, so the first one's ctl chooses by
+ * arithmetic which to compare; that the chosen one is wrong and the other
+ * right takes a leftover or an equal tag, one time in 2^16.
  */
 static inline bool
-table_find_home(const struct table *t, const struct probe *p,
+table_find_in_line(unsigned char *line, const struct probe *p,
     unsigned key_words, struct view *view)
 {
-	unsigned char *line = table_home(t, p->hash);
-	struct view second;
-	uint64_t differs, second_differs;
+	struct entry *first = (struct entry *)line, *second;
+	uint64_t ctl;
+	bool other;
 
-	differs = entry_differs((struct entry *)line, p, key_words, view);
 	if (key_words > KEY_WORDS_SMALL)
-		return differs == 0;
-	second_differs = entry_differs((struct entry *)(line + LINE_BYTES / 2),
-	    p, key_words, &second);
-	*view = differs ? second : *view;
-	return differs == 0 || second_differs == 0;
+		return entry_differs(first, p, key_words, view) == 0;
+	second = (struct entry *)(line + LINE_BYTES / 2);
+	/* relaxed: a hint; entry_differs() loads it again. */
+	ctl = atomic_load_explicit(&first->ctl, memory_order_relaxed);
+	other = ((ctl ^ p->identity) & CTL_IDENTITY_MASK) != 0;
+	if (entry_differs((struct entry *)(line + other * (LINE_BYTES / 2)),
+	    p, key_words, view) == 0)
+		return true;
+	return !other && entry_differs(second, p, key_words, view) == 0;
 }
 
-/* Look in the whole window. => false: not there, view->entry is NULL. */
+/*
+ * Look in the window from its line `from` on, 0 being the home line.
+ * => false: not there, view->entry is NULL.
+ */
 bool
-table_find(const struct table *t, const struct probe *p, struct view *view);
+table_find(const struct table *t, const struct probe *p, unsigned from,
+    struct view *view);
 
 /*
  * Is what was seen still so? A denial needs no write: it stands if the word
