@@ -8,7 +8,7 @@ Prints a table by suite for each log, every test that failed or was skipped by
 name, and as the last line, alone: N passed, N failed, N skipped. A status is
 that of some other command, which counts as one test.
 
-A program that runs check's suites counts by its checks, any other as one. The
+A program that uses check or unittest counts by its cases, any other as one. The
 exit status is 0 only if something passed and nothing failed in every log.
 """
 import json
@@ -17,6 +17,8 @@ import sys
 
 CHECKS = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)$",
                     re.M)
+CASES = re.compile(r"^Ran (\d+) tests? in .*\n+(?:OK|FAILED)(?: \((.*)\))?$",
+                   re.M)
 GOOD = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
 
@@ -37,17 +39,30 @@ class Count:
                 f"{self.skipped} skipped")
 
 
+def cases_in(output):
+    """What a program says of its own cases; zeros if it does not."""
+    count = Count()
+    for row in CHECKS.findall(output):
+        ran, failures, errors = (int(n) for n in row)
+        count.add(Count(ran - failures - errors, failures + errors))
+    for ran, remarks in CASES.findall(output):
+        of = {kind: int(n) for kind, n in re.findall(r"(\w+)=(\d+)", remarks)}
+        failed = of.get("failures", 0) + of.get("errors", 0)
+        skipped = of.get("skipped", 0)
+        count.add(Count(int(ran) - failed - skipped, failed, skipped))
+    return count
+
+
 def count_of(test):
     """What one program is worth. Whatever is not known to be good has failed."""
     if test["result"] in SKIPPED:
         return Count(skipped=1)
-    rows = [[int(n) for n in row]
-            for row in CHECKS.findall(test.get("stdout") or "")]
-    checks = sum(row[0] for row in rows)
-    bad = sum(row[1] + row[2] for row in rows)
-    if test["result"] in GOOD:
-        return Count(passed=max(checks - bad, 1), failed=bad)
-    return Count(passed=max(checks - bad, 0), failed=max(bad, 1))
+    count = cases_in((test.get("stdout") or "") + (test.get("stderr") or ""))
+    if test["result"] not in GOOD:
+        count.failed = max(count.failed, 1)
+    elif count.passed + count.failed + count.skipped == 0:
+        count.passed = 1
+    return count
 
 
 def suite_and_name(test):
