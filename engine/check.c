@@ -51,6 +51,7 @@ struct chunk {
 	struct weir_worker *worker;
 	const struct limit_set *limits;
 	const struct weir_request *requests;
+	bool uniform; /* all requests are of one limit that exists */
 	uint64_t now_ns;
 	struct weir_decision *decisions; /* or NULL */
 	enum count_class class[CHUNK];
@@ -146,6 +147,7 @@ prepare(struct chunk *c, unsigned n, unsigned words)
 	uint8_t heads[GROUP_HEADS];
 
 	memset(heads, NONE, sizeof(heads));
+	c->uniform = instant != NULL;
 	for (unsigned i = 0; i < n; i++, request++) {
 		struct item *item = &c->item[i];
 		struct probe *probe = &item->probe;
@@ -153,6 +155,7 @@ prepare(struct chunk *c, unsigned n, unsigned words)
 		if (request->limit != limit) {
 			limit = request->limit;
 			instant = instant_of(c, limit);
+			c->uniform = false;
 		}
 		item->instant = instant;
 		item->leads = false;
@@ -162,9 +165,7 @@ prepare(struct chunk *c, unsigned n, unsigned words)
 		probe->hash = hash_words(probe->word, words,
 		    instant->limit->hash_seed);
 		probe->identity = probe_identity(probe->hash, limit);
-		/* For reading: a line that is hot and only denied must stay
-		 * shared between cores. */
-		__builtin_prefetch(table_home(&table, probe->hash), 0, 3);
+		table_prefetch(&table, probe->hash);
 		group(c, heads, i, words);
 	}
 }
@@ -216,17 +217,15 @@ locate(struct chunk *c, unsigned n, unsigned words)
 
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = &c->item[i];
-		uint64_t home = item->probe.hash & table->line_mask;
 
 		if (!item->leads)
 			continue;
-		if (table_find_in_line(table_line(table, home, 0),
+		if (table_find_in_line(table_home(table, item->probe.hash),
 		    &item->probe, words, &item->view)) {
 			propose(c, i);
 			continue;
 		}
-		__builtin_prefetch(table_line(table, home, 1), 0, 3);
-		__builtin_prefetch(table_line(table, home, 2), 0, 3);
+		table_prefetch_more(table, item->probe.hash);
 		late[lates++] = i;
 	}
 	for (unsigned i = 0; i < lates; i++) {
@@ -459,51 +458,66 @@ count_by_class(const struct chunk *c, unsigned first, unsigned end,
 }
 
 /*
- * Count a run of requests of one limit, and hand out the verdicts. The sums
- * are formed without branches, as nothing is less predictable than a verdict.
- * => The first request after the run.
+ * Count requests first..end-1, which are of one limit, and hand out the
+ * verdicts. The sums are formed without branches, as nothing is less
+ * predictable than a verdict.
  */
-static inline unsigned
-count_run(const struct chunk *c, unsigned first, unsigned n, uint8_t *verdicts)
+static inline void
+count_run(const struct chunk *c, unsigned first, unsigned end,
+    uint8_t *verdicts)
 {
-	const struct instant *instant = c->item[first].instant;
-	struct worker_counters *to =
-	    &c->worker->counters[instant->limit->id];
+	const struct limit *limit = c->item[first].instant->limit;
+	struct worker_counters *to = &c->worker->counters[limit->id];
+	const struct weir_request *requests = c->requests;
 	uint64_t packets = 0, bytes = 0, passed_packets = 0, passed_bytes = 0;
-	unsigned classes = 0, i;
+	unsigned classes = 0;
 
-	for (i = first; i < n && c->item[i].instant == instant; i++) {
+	for (unsigned i = first; i < end; i++) {
 		uint64_t passed = c->class[i] & 1, mask = -passed;
 
 		verdicts[i] = (uint8_t)passed;
 		classes |= c->class[i];
-		packets += c->requests[i].packets;
-		bytes += c->requests[i].bytes;
-		passed_packets += c->requests[i].packets & mask;
-		passed_bytes += c->requests[i].bytes & mask;
+		packets += requests[i].packets;
+		bytes += requests[i].bytes;
+		passed_packets += requests[i].packets & mask;
+		passed_bytes += requests[i].bytes & mask;
 	}
 	if (classes >= COUNT_FULL_DENIED) {
-		count_by_class(c, first, i, to);
-		return i;
+		count_by_class(c, first, end, to);
+		return;
 	}
 	counter_add(&to->packets[COUNT_PASSED], passed_packets);
 	counter_add(&to->bytes[COUNT_PASSED], passed_bytes);
 	counter_add(&to->packets[COUNT_DENIED], packets - passed_packets);
 	counter_add(&to->bytes[COUNT_DENIED], bytes - passed_bytes);
-	return i;
+}
+
+static void
+count_mixed(struct chunk *c, unsigned n, uint8_t *verdicts)
+{
+	unsigned first = 0, end;
+
+	for (; first < n; first = end) {
+		const struct instant *instant = c->item[first].instant;
+
+		end = first + 1;
+		if (!instant) {
+			count_unknown(c, first, &verdicts[first]);
+			continue;
+		}
+		while (end < n && c->item[end].instant == instant)
+			end++;
+		count_run(c, first, end, verdicts);
+	}
 }
 
 static inline void
 count(struct chunk *c, unsigned n, uint8_t *verdicts)
 {
-	for (unsigned i = 0; i < n;) {
-		if (c->item[i].instant) {
-			i = count_run(c, i, n, verdicts);
-		} else {
-			count_unknown(c, i, &verdicts[i]);
-			i++;
-		}
-	}
+	if (c->uniform)
+		count_run(c, 0, n, verdicts);
+	else
+		count_mixed(c, n, verdicts);
 }
 
 static inline __attribute__((always_inline)) void

@@ -30,7 +30,7 @@ rate_refusal(enum rate_fault fault, struct weir_error *error)
 		return refuse(error, "capacity", "must be at least 1");
 	case RATE_TOO_FAST:
 		return refuse(error, "tokens",
-		    "more than 2^28 tokens per ns cannot be represented");
+		    "more than 2^23 tokens per ns cannot be represented");
 	case RATE_TOO_DEEP:
 		return refuse(error, "capacity",
 		    "more than 2^55 tokens cannot be represented");

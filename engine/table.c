@@ -172,7 +172,7 @@ announce(const struct table *t, const struct probe *p, struct entry *mine,
 		uint64_t seen = atomic_load_explicit(&other->ctl,
 		    memory_order_seq_cst); /* T5 */
 
-		if (other == mine || ((seen ^ ctl) & CTL_IDENTITY_MASK))
+		if (other == mine || ctl_identity(seen) != p->identity)
 			continue;
 		if (!prevail_over(t, p, other, other < mine && !impatient))
 			return false;
@@ -186,7 +186,7 @@ table_insert(struct table *t, const struct probe *p, uint64_t value,
     void *context)
 {
 	struct view slot = choose_slot(t, p, idle, context);
-	uint64_t ctl = p->identity | (uint64_t)era << CTL_ERA_SHIFT;
+	uint64_t ctl = (uint64_t)era << CTL_ERA_SHIFT | p->identity;
 	uint64_t generation, claimed;
 
 	if (!slot.entry)

@@ -74,11 +74,9 @@ enum state_kind {
 #define STATE_KILLED (1ull << 6)    /* in a claim; the number stands above */
 #define STATE_CLAIM_SHIFT 7
 
-/* ctl: era(30) | tag(16) | limit(16) | zero(2) */
-#define CTL_LIMIT_SHIFT 2
-#define CTL_TAG_SHIFT 18
-#define CTL_ERA_SHIFT 34
-#define CTL_IDENTITY_MASK ((1ull << CTL_ERA_SHIFT) - 1)
+/* ctl: era(32) | identity(32); identity: tag(16) | limit(16) */
+#define CTL_ERA_SHIFT 32
+#define IDENTITY_TAG_SHIFT 16
 
 struct entry {
 	_Atomic uint64_t state;
@@ -98,7 +96,7 @@ struct table {
 /* What is looked for. */
 struct probe {
 	uint64_t hash;
-	uint64_t identity; /* limit and tag, as in ctl */
+	uint32_t identity; /* limit and tag, as in ctl */
 	uint64_t word[KEY_WORDS_MAX]; /* the key, padded with zeros */
 };
 
@@ -128,7 +126,7 @@ state_value(uint64_t state)
 static inline uint32_t
 ctl_limit(uint64_t ctl)
 {
-	return (uint32_t)(ctl >> CTL_LIMIT_SHIFT) & 0xffff;
+	return (uint32_t)ctl & 0xffff;
 }
 
 static inline uint32_t
@@ -137,11 +135,16 @@ ctl_era(uint64_t ctl)
 	return (uint32_t)(ctl >> CTL_ERA_SHIFT);
 }
 
-static inline uint64_t
+static inline uint32_t
+ctl_identity(uint64_t ctl)
+{
+	return (uint32_t)ctl;
+}
+
+static inline uint32_t
 probe_identity(uint64_t hash, uint32_t limit)
 {
-	return (hash >> 48) << CTL_TAG_SHIFT |
-	    (uint64_t)limit << CTL_LIMIT_SHIFT;
+	return (uint32_t)(hash >> 48) << IDENTITY_TAG_SHIFT | limit;
 }
 
 /*
@@ -165,6 +168,24 @@ table_home(const struct table *t, uint64_t hash)
 }
 
 /*
+ * For reading: a line that is hot and only denied must stay shared between
+ * cores, and a write prefetch would pull it away from them.
+ */
+static inline void
+table_prefetch(const struct table *t, uint64_t hash)
+{
+	__builtin_prefetch(table_home(t, hash), 0, 3);
+}
+
+/* The next lines of the window, which is where most of the rest is. */
+static inline void
+table_prefetch_more(const struct table *t, uint64_t hash)
+{
+	__builtin_prefetch(table_line(t, hash & t->line_mask, 1), 0, 3);
+	__builtin_prefetch(table_line(t, hash & t->line_mask, 2), 0, 3);
+}
+
+/*
  * 0 if the entry is LIVE and the probe's, as seen through *view.
  *
  * T1: the acquire load of state meets the publication in table_insert(): ctl
@@ -181,7 +202,7 @@ entry_differs(struct entry *e, const struct probe *p, unsigned key_words,
 	uint64_t state = atomic_load_explicit(&e->state, memory_order_acquire);
 	uint64_t ctl = atomic_load_explicit(&e->ctl, memory_order_acquire);
 	uint64_t differs = ((state ^ STATE_LIVE) & STATE_KIND_MASK) |
-	    ((ctl ^ p->identity) & CTL_IDENTITY_MASK);
+	    (ctl_identity(ctl) ^ p->identity);
 
 	for (unsigned w = 0; w < key_words; w++)
 		differs |= atomic_load_explicit(&e->key[w],
@@ -209,7 +230,7 @@ table_find_in_line(unsigned char *line, const struct probe *p,
 	second = (struct entry *)(line + LINE_BYTES / 2);
 	/* relaxed: a hint; entry_differs() loads it again. */
 	ctl = atomic_load_explicit(&first->ctl, memory_order_relaxed);
-	other = ((ctl ^ p->identity) & CTL_IDENTITY_MASK) != 0;
+	other = ctl_identity(ctl) != p->identity;
 	if (entry_differs((struct entry *)(line + other * (LINE_BYTES / 2)),
 	    p, key_words, view) == 0)
 		return true;
@@ -264,8 +285,8 @@ table_replace(const struct view *view, uint64_t value)
 static inline bool
 table_refresh_era(struct view *view, uint32_t era)
 {
-	uint64_t fresh = (view->ctl & CTL_IDENTITY_MASK) |
-	    (uint64_t)era << CTL_ERA_SHIFT;
+	uint64_t fresh = (uint64_t)era << CTL_ERA_SHIFT |
+	    ctl_identity(view->ctl);
 
 	if (!atomic_compare_exchange_strong_explicit(&view->entry->ctl,
 	    &view->ctl, fresh, memory_order_relaxed, memory_order_relaxed))

@@ -16,17 +16,19 @@
  *
  * UNITS. With tokens / period in lowest terms p / q, one token is q units and
  * V advances p units per ns: exact. That needs capacity * q <= 2^55 and
- * p <= 2^28, which holds for almost every rate people write. Otherwise a token
+ * p <= 2^23, which holds for almost every rate people write. Otherwise a token
  * is 2^f units with the largest f within the same two bounds, and p / q is
  * rounded up (ratio.h), so that a token is there at the instant it is due.
  * V is then cut to whole units, which may let a token through early by less
- * than one unit: 2^-28 ns of refill, or, for a bucket that takes more than a
- * year to fill, 2^-54 of that time.
+ * than one unit: less than 2^-22 ns of refill, or, for a bucket that takes
+ * more than 9 minutes to fill, than 2^-54 of that time (1 per day with a
+ * capacity of 100,000: 314 ns in 274 years).
  *
  * RING. S is kept modulo 2^58 (the rest of its word belongs to the table). To
  * read it after any idle time, time is divided into *eras* of 2^56 units, and
  * the entry remembers, beside S, in which era S was written, give or take one.
- * An era is 2.3 years at one unit per ns and 0.27 s at 2^28.
+ * An era is 2.3 years at one unit per ns and 8.6 s at 2^23. Eras are counted
+ * modulo 2^32; the whole 64-bit clock has at most 2^31.
  */
 #ifndef WEIR_VCLOCK_H
 #define WEIR_VCLOCK_H
@@ -38,11 +40,9 @@
 #define V_BITS 58
 #define V_MASK ((1ull << V_BITS) - 1)
 #define V_FULL_MAX (1ull << 55)      /* most units in a full bucket */
-#define V_SPEED_MAX (1ull << 28)     /* most units per ns */
+#define V_SPEED_MAX (1ull << 23)     /* most units per ns */
 #define V_ERA_SHIFT 56
 #define V_ERA_UNITS (1ull << V_ERA_SHIFT)
-#define V_ERA_BITS 30
-#define V_ERA_MASK ((1u << V_ERA_BITS) - 1)
 #define V_FAR (1ll << 62)            /* a difference too large to matter */
 
 struct rate {
@@ -114,7 +114,7 @@ rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
 	    (uint128_t)p << (f + 1) <= (uint128_t)q * V_SPEED_MAX)
 		f++;
 	rate->per_ns = ratio_make(p, q);
-	rate->per_ns.shift -= f; /* stays >= 35: at most 2^28 units/ns */
+	rate->per_ns.shift -= f; /* stays >= 40: at most 2^23 units/ns */
 	rate->token = 1ull << f;
 	rate->full = capacity << f;
 	return RATE_OK;
@@ -128,7 +128,7 @@ rate_at(const struct rate *rate, uint64_t now_ns)
 
 	in.v = (uint64_t)v;
 	in.now_ns = now_ns;
-	in.era = (uint32_t)(v >> V_ERA_SHIFT) & V_ERA_MASK;
+	in.era = (uint32_t)(v >> V_ERA_SHIFT);
 	return in;
 }
 
@@ -143,8 +143,7 @@ v_distance(uint64_t to, uint64_t from)
 static inline int32_t
 v_eras_since(const struct vinstant *in, uint32_t era)
 {
-	return (int32_t)((in->era - era) << (32 - V_ERA_BITS)) >>
-	    (32 - V_ERA_BITS);
+	return (int32_t)(in->era - era);
 }
 
 /*

@@ -44,8 +44,10 @@ struct weir_decision {
 	/* 0 on a pass. On a denial the smallest wait after which the same
 	 * request passes if nobody else takes tokens: waiting that long
 	 * suffices, 1 ns less does not. WEIR_NEVER if no wait helps. A wait
-	 * past the end of the 64-bit clock is given as WEIR_NEVER - 1. Denied
-	 * for want of room or of a limit: 0, there is nothing to wait for. */
+	 * past the end of the 64-bit clock is given as WEIR_NEVER - 1, and so
+	 * is that of a clock that fell back further than an entry can tell
+	 * (275 s at the fastest rates, 73 years at a token per ns). Denied for
+	 * want of room or of a limit: 0, there is nothing to wait for. */
 	uint64_t retry_after_ns;
 };
 
@@ -53,8 +55,9 @@ struct weir_decision {
  * Decide one request at the time now_ns.
  *
  * now_ns is any steady count of nanoseconds that all workers share, such as
- * weir_clock_now_ns(). A time before one that was used already adds nothing
- * and takes nothing away.
+ * weir_clock_now_ns(). A time before one that was used already is answered
+ * with what the bucket would have held then, less what was taken since: it
+ * adds nothing, and nothing is lost to those who come later.
  *
  * decision may be NULL; if it is not, it costs a division or two more.
  *

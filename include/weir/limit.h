@@ -45,9 +45,14 @@ struct weir_limit_params {
 /*
  * Add a limit while workers run. Every key starts with a full bucket.
  *
- * What cannot be represented is refused, never clamped: rates above 2^28 tokens
+ * What cannot be represented is refused, never clamped: rates above 2^23 tokens
  * per ns and capacities above 2^55 tokens. The slowest rate is one token in
  * 2^64 - 1 ns (584 years).
+ *
+ * The bound above is kept exactly when, in lowest terms, tokens <= 2^23 and
+ * capacity * period_ns <= 2^55: nearly always. Otherwise a token may come
+ * early by less than 2^-22 ns of refill, or, if the bucket takes more than 9
+ * minutes to fill, by less than 2^-54 of that time.
  *
  * => 0 and *limit, the number by which requests name it, or
  *    -EINVAL	*error (if not NULL) names the member at fault
