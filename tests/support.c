@@ -154,7 +154,7 @@ ask(struct rig *rig, uint32_t limit, const void *key, uint64_t cost,
 
 	memset(&decision, 0xa5, sizeof(decision));
 	verdict = weir_check(rig->worker, &r, now_ns, &decision);
-	ck_assert_int_eq(verdict, decision.verdict);
+	expect(verdict == decision.verdict);
 	return decision;
 }
 
@@ -177,12 +177,12 @@ limit_is_exact(const struct weir_limit_params *params)
 	unsigned __int128 whole = (unsigned __int128)params->capacity *
 	    (params->period_ns / divisor);
 
-	return whole <= 1ull << 55 && params->tokens / divisor <= 1ull << 28;
+	return whole <= 1ull << 55 && params->tokens / divisor <= 1ull << 23;
 }
 
 /*
  * Less than one unit, and a unit is less than 2^-54 of the time to full or
- * less than 2^-27 ns.
+ * less than 2^-22 ns.
  */
 uint64_t
 limit_early_ns(const struct weir_limit_params *params)

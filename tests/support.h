@@ -19,6 +19,14 @@
 
 #define NELEM(a) (sizeof(a) / sizeof((a)[0]))
 
+/* ck_assert() for inner loops: that one tells of itself through a pipe, each
+ * time it is met. */
+#define expect(condition) \
+	do { \
+		if (!(condition)) \
+			ck_abort_msg("expected: %s", #condition); \
+	} while (0)
+
 /* Run a suite; the exit status of the program. */
 int test_run(Suite *suite);
 

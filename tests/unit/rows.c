@@ -101,7 +101,7 @@ play_one(const struct play *play, const struct row *rows, size_t n)
 
 		verdict = weir_check(play->rig->worker, &r,
 		    play->base_ns + rows[i].at_ns, &got);
-		ck_assert_int_eq(verdict, got.verdict);
+		expect(verdict == got.verdict);
 		row_verify(play, &rows[i], i, &got);
 	}
 }
@@ -125,7 +125,7 @@ play_bursts(const struct play *play, const struct row *rows, size_t n)
 		weir_check_burst(play->rig->worker, requests, count,
 		    play->base_ns + rows[first].at_ns, verdicts, got);
 		for (size_t i = 0; i < count; i++) {
-			ck_assert_int_eq(verdicts[i], got[i].verdict);
+			expect(verdicts[i] == got[i].verdict);
 			row_verify(play, &rows[first + i], first + i, &got[i]);
 		}
 	}

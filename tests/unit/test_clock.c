@@ -228,9 +228,9 @@ START_TEST(answers_depend_on_time_alone)
 		now_ns += rng_magnitude(&rng, 12);
 		for (int i = 0; i < 2; i++)
 			d[i] = ask(&rigs[i], limits[i], &key, cost, now_ns);
-		ck_assert_int_eq(d[0].verdict, d[1].verdict);
-		ck_assert_uint_eq(d[0].remaining, d[1].remaining);
-		ck_assert_uint_eq(d[0].retry_after_ns, d[1].retry_after_ns);
+		expect(d[0].verdict == d[1].verdict);
+		expect(d[0].remaining == d[1].remaining);
+		expect(d[0].retry_after_ns == d[1].retry_after_ns);
 	}
 	for (int i = 0; i < 2; i++)
 		rig_close(&rigs[i]);

@@ -111,17 +111,17 @@ END_TEST
 
 START_TEST(fastest_rate)
 {
-	taken(of(1 << 28, 1, 1));
-	taken(of(1 << 28, 1, 1ull << 55));
-	refused(of((1 << 28) + 1, 1, 1), "tokens");
+	taken(of(1 << 23, 1, 1));
+	taken(of(1 << 23, 1, 1ull << 55));
+	refused(of((1 << 23) + 1, 1, 1), "tokens");
 	refused(of(UINT64_MAX, 1, 1), "tokens");
 	refused(of(UINT64_MAX, 1, 1ull << 55), "tokens");
-	/* just below and just above 2^28 per ns, as large fractions */
-	taken(of(UINT64_MAX, 1ull << 36, 1));
-	refused(of(UINT64_MAX, (1ull << 36) - 1, 1), "tokens");
-	taken(of((1ull << 60) - 1, 1ull << 32, 1ull << 55));
-	taken(of(1ull << 60, 1ull << 32, 1ull << 55));
-	refused(of((1ull << 60) + 1, 1ull << 32, 1ull << 55), "tokens");
+	/* just below and just above 2^23 per ns, as large fractions */
+	taken(of(UINT64_MAX, 1ull << 41, 1));
+	refused(of(UINT64_MAX, (1ull << 41) - 1, 1), "tokens");
+	taken(of((1ull << 55) - 1, 1ull << 32, 1ull << 55));
+	taken(of(1ull << 55, 1ull << 32, 1ull << 55));
+	refused(of((1ull << 55) + 1, 1ull << 32, 1ull << 55), "tokens");
 }
 END_TEST
 
