@@ -226,12 +226,13 @@ worker_run(void *argument)
 		workers_stop();
 		return w->error;
 	}
-	while (w->n_lanes > 0 &&
-	    !atomic_load_explicit(&stop, memory_order_relaxed)) {
+	/* One turn at least, however short the run and busy the machine. */
+	do {
 		turn(&b);
 		if (b.weir != NULL)
 			weir_worker_quiesce(b.weir);
-	}
+	} while (w->n_lanes > 0 &&
+	    !atomic_load_explicit(&stop, memory_order_relaxed));
 	weir_worker_detach(b.weir);
 	return 0;
 }
