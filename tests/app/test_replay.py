@@ -3,6 +3,7 @@
 """A replay passes exactly what the oracle passes, packet by packet."""
 import os
 import random
+from collections import Counter
 from fractions import Fraction
 
 import frames
@@ -201,16 +202,14 @@ class Replay(meter.Case):
         passed = pcapfile.read(self.path("zero.pcap")) + pcapfile.read(
             self.path("one.pcap"))
         self.assertEqual(len(passed), run.report["passed"])
-        seen, wanted = {}, {}
-        for p in passed:
-            key = oracle.source(p.data)
-            seen[key] = seen.get(key, 0) + (len(p.data) > 0)
-        for p in self.packets:
-            key = oracle.source(p.data)
-            wanted[key] = wanted.get(key, 0) + 2 * (len(p.data) > 0)
-        # The capture lasts a few seconds: nothing is refilled.
-        self.assertEqual(seen, {k: min(n, 20) for k, n in wanted.items()})
-
+        seen = Counter(oracle.source(p.data) for p in passed)
+        wanted = Counter(oracle.source(p.data) for p in self.packets * 2)
+        # The capture lasts a few seconds: nothing is refilled. But the worker
+        # that is behind in time sees a little less than the other has left,
+        # which may cost a token.
+        for key, n in wanted.items():
+            entitled = min(n, 20)
+            self.assertIn(seen[key], (entitled, entitled - 1), key)
 
 if __name__ == "__main__":
     meter.main()
