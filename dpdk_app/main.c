@@ -249,7 +249,8 @@ main(int argc, char **argv)
 		return EXIT_REFUSED;
 	}
 	if (run.args.policy != NULL) {
-		if (meter_open(&run.meter, run.args.policy) != 0)
+		if (meter_open(&run.meter, run.args.policy,
+		    run.args.clock == ARGS_CLOCK_CAPTURE) != 0)
 			return EXIT_REFUSED;
 		run.has_meter = run.args.meter;
 	}

@@ -5,6 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/*
+ * Captures are often merged from several, or written by several cores, and
+ * workers read theirs at different places: their time runs back more than that
+ * of a machine. This is the most that the engine takes.
+ */
+#define CAPTURE_SKEW_NS 100000000u
+
 static void
 print_error(const struct policy_error *error)
 {
@@ -25,13 +32,14 @@ print_warnings(const struct policy *policy)
 }
 
 static int
-create_engine(struct meter *meter, const char *path)
+create_engine(struct meter *meter, const char *path, bool capture_clock)
 {
 	const struct weir_engine_params params = {
 		.size = sizeof(params),
 		.capacity = meter->policy.table_capacity,
 		.key_size = PKT_KEY_SIZE,
 		.full_policy = meter->policy.table_full,
+		.clock_skew_ns = capture_clock ? CAPTURE_SKEW_NS : 0,
 	};
 	struct weir_error error;
 	int ret;
@@ -70,7 +78,7 @@ add_limit(struct meter *meter, const char *path,
 }
 
 int
-meter_open(struct meter *meter, const char *path)
+meter_open(struct meter *meter, const char *path, bool capture_clock)
 {
 	struct policy_error error;
 	int ret;
@@ -86,7 +94,7 @@ meter_open(struct meter *meter, const char *path)
 	/* The policy has checked the prefix. */
 	ret = pkt_key_rules_init(&meter->rules, meter->policy.ipv6_prefix);
 	if (ret == 0)
-		ret = create_engine(meter, path);
+		ret = create_engine(meter, path, capture_clock);
 	if (ret != 0)
 		return ret;
 	ret = add_limit(meter, path, &meter->policy.source, &meter->source);

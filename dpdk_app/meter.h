@@ -20,13 +20,14 @@ struct meter {
 };
 
 /*
- * Load a policy and make an engine that enforces it.
+ * Load a policy and make an engine that enforces it. With capture_clock, time
+ * is that of packets, and may run back a little.
  *
  * => 0, or a negative errno value, having said on stderr which file, section
  *    and field is at fault. Nothing is kept then.
  */
 int
-meter_open(struct meter *meter, const char *policy_path);
+meter_open(struct meter *meter, const char *policy_path, bool capture_clock);
 
 /* => No worker is attached. */
 void
