@@ -41,10 +41,9 @@ table_init(struct table *t, void *memory, uint64_t slots, unsigned key_words)
 static struct entry *
 window_slot(const struct table *t, const struct probe *p, unsigned i)
 {
-	unsigned char *line = table_line(t, p->hash & t->line_mask,
-	    i / t->line_slots);
+	void *line = table_line(t, p->hash & t->line_mask, i / t->line_slots);
 
-	return (struct entry *)(line + i % t->line_slots * t->entry_bytes);
+	return line_entry(line, i % t->line_slots * t->entry_bytes);
 }
 
 static bool

@@ -152,7 +152,7 @@ probe_identity(uint64_t hash, uint32_t limit)
  * that makes an aligned pair of 128 bytes with it (processors like to fetch
  * these together), then the pairs that follow.
  */
-static inline unsigned char *
+static inline void *
 table_line(const struct table *t, uint64_t home, unsigned i)
 {
 	uint64_t pair = (home >> 1) + (i >> 1);
@@ -161,10 +161,16 @@ table_line(const struct table *t, uint64_t home, unsigned i)
 	return t->base + line * LINE_BYTES;
 }
 
-static inline unsigned char *
+static inline void *
 table_home(const struct table *t, uint64_t hash)
 {
 	return t->base + (hash & t->line_mask) * LINE_BYTES;
+}
+
+static inline struct entry *
+line_entry(void *line, unsigned offset)
+{
+	return (void *)((unsigned char *)line + offset);
 }
 
 /*
@@ -218,23 +224,23 @@ entry_differs(struct entry *e, const struct probe *p, unsigned key_words,
  * right takes a leftover or an equal tag, one time in 2^16.
  */
 static inline bool
-table_find_in_line(unsigned char *line, const struct probe *p,
+table_find_in_line(void *line, const struct probe *p,
     unsigned key_words, struct view *view)
 {
-	struct entry *first = (struct entry *)line, *second;
+	struct entry *first = line;
 	uint64_t ctl;
 	bool other;
 
 	if (key_words > KEY_WORDS_SMALL)
 		return entry_differs(first, p, key_words, view) == 0;
-	second = (struct entry *)(line + LINE_BYTES / 2);
 	/* relaxed: a hint; entry_differs() loads it again. */
 	ctl = atomic_load_explicit(&first->ctl, memory_order_relaxed);
 	other = ctl_identity(ctl) != p->identity;
-	if (entry_differs((struct entry *)(line + other * (LINE_BYTES / 2)),
-	    p, key_words, view) == 0)
+	if (entry_differs(line_entry(line, other * (LINE_BYTES / 2)), p,
+	    key_words, view) == 0)
 		return true;
-	return !other && entry_differs(second, p, key_words, view) == 0;
+	return !other && entry_differs(line_entry(line, LINE_BYTES / 2), p,
+	    key_words, view) == 0;
 }
 
 /*
