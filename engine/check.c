@@ -30,21 +30,24 @@
 #define RACES_PATIENT 4u /* insertions that give way before kills begin */
 #define RACES_MAX 1024u  /* tries before the table counts as full */
 
+/* What is known of a request by the time its word is to be written. */
+enum plan {
+	PLAN_NONE,   /* leads a group; take the long way */
+	PLAN_KEEP,   /* leads; its entry's word need only be confirmed */
+	PLAN_TAKE,   /* leads; its entry's value is to become `desired` */
+	PLAN_FOLLOW, /* decided with its group, or names no limit */
+};
+
 struct item {
 	struct probe probe;
 	struct view view;
-	uint64_t desired; /* the value to write, if proposed */
-	const struct instant *instant;
+	uint64_t desired;
+	const struct instant *instant; /* NULL: no such limit */
 	/* Not bytes: a store to a byte may alias anything, and every pointer
 	 * would be loaded again behind it. */
 	uint32_t next; /* in the group, or NONE */
 	uint32_t last; /* of the group; kept at its first */
-	uint32_t leads;
-	enum proposal {
-		PROPOSED_NOTHING, /* take the long way */
-		PROPOSED_KEEP,    /* the word need only be confirmed */
-		PROPOSED_TAKE,    /* the word is to become `desired` */
-	} proposal;
+	enum plan plan;
 };
 
 struct chunk {
@@ -123,13 +126,13 @@ group(struct chunk *c, uint8_t *heads, unsigned i, unsigned words)
 
 	item->next = NONE;
 	item->last = i;
-	item->leads = true;
+	item->plan = PLAN_NONE;
 	if (*head != NONE && probe_equal(&c->item[*head].probe, &item->probe,
 	    words)) {
 		first = &c->item[*head];
 		c->item[first->last].next = i;
 		first->last = i;
-		item->leads = false;
+		item->plan = PLAN_FOLLOW;
 		return;
 	}
 	*head = (uint8_t)i;
@@ -158,9 +161,10 @@ prepare(struct chunk *c, unsigned n, unsigned words)
 			c->uniform = false;
 		}
 		item->instant = instant;
-		item->leads = false;
-		if (!instant)
+		if (!instant) {
+			item->plan = PLAN_FOLLOW;
 			continue;
+		}
 		key_load(probe->word, request->key, key_size, words);
 		probe->hash = hash_words(probe->word, words,
 		    instant->limit->hash_seed);
@@ -188,20 +192,19 @@ propose(struct chunk *c, unsigned i)
 	struct item *item = &c->item[i];
 	const struct instant *instant = item->instant;
 	const struct limit *limit = instant->limit;
-	uint64_t s = state_value(item->view.state);
+	uint64_t s = state_value(item->view.state), base;
 	struct purse purse;
 
-	item->proposal = PROPOSED_NOTHING;
-	if (item->next != NONE || ctl_era(item->view.ctl) != instant->at.era)
+	if (item->next != NONE || ctl_era(item->view.ctl) != instant->at.era ||
+	    c->decisions)
 		return;
 	purse = purse_open(&limit->rate, &instant->at, s,
 	    v_distance(instant->at.v, s));
-	item->desired = purse.base;
+	base = purse.base;
 	c->class[i] = purse_spend(&purse, &limit->rate,
 	    request_cost(&c->requests[i], limit));
-	item->proposal = purse.base == item->desired ? PROPOSED_KEEP :
-	    PROPOSED_TAKE;
 	item->desired = purse.base & V_MASK;
+	item->plan = purse.base == base ? PLAN_KEEP : PLAN_TAKE;
 }
 
 /*
@@ -218,7 +221,7 @@ locate(struct chunk *c, unsigned n, unsigned words)
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = &c->item[i];
 
-		if (!item->leads)
+		if (item->plan == PLAN_FOLLOW)
 			continue;
 		if (table_find_in_line(table_home(table, item->probe.hash),
 		    &item->probe, words, &item->view)) {
@@ -231,7 +234,6 @@ locate(struct chunk *c, unsigned n, unsigned words)
 	for (unsigned i = 0; i < lates; i++) {
 		struct item *item = &c->item[late[i]];
 
-		item->proposal = PROPOSED_NOTHING;
 		if (table_find(table, &item->probe, 1, &item->view))
 			propose(c, late[i]);
 	}
@@ -272,8 +274,9 @@ spend_group(struct chunk *c, unsigned first, struct purse *purse,
 
 enum outcome {
 	OUTCOME_DONE,
-	OUTCOME_AGAIN, /* lost a race: look the entry up again */
-	OUTCOME_FULL,
+	OUTCOME_AGAIN,   /* lost a race: look the entry up again */
+	OUTCOME_NOTHING, /* no entry, and nothing spent that would need one */
+	OUTCOME_FULL,    /* no entry, and no room for one */
 };
 
 /* The key has an entry. */
@@ -311,9 +314,8 @@ decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
 	const struct instant *instant = c->item[first].instant;
 	struct purse purse = purse_full(&instant->limit->rate, &instant->at);
 
-	/* Nothing spent leaves nothing to remember. */
 	if (spend_group(c, first, &purse, denied) == 0)
-		return OUTCOME_DONE;
+		return OUTCOME_NOTHING;
 	switch (table_insert(table, probe, purse.base & V_MASK,
 	    instant->at.era, worker_claim(c->worker), impatient, entry_idle,
 	    c)) {
@@ -328,30 +330,37 @@ decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
 }
 
 /*
- * Decide a group in a table; the view says where its entry was last seen.
- * Every turn of the loop but the last is one that some other thread won. Takes
- * are retried for as long as that goes on; insertions, which may also wait for
- * a rival's slot, are given up after RACES_MAX.
+ * Decide a group in a table; the view says where its entry was last seen. Every
+ * turn of the loop but the last is one that some other thread won. Takes are
+ * retried for as long as that goes on; insertions, which may also wait for a
+ * rival's slot, are given up after RACES_MAX.
+ *
+ * That a key has no entry may be old news: another worker may have inserted
+ * it since, or an earlier group of this chunk, if the heads hid that it is of
+ * the same key. An insertion notices; what ends without one is looked up again
+ * before it counts. => false: no entry, and no room for one.
  */
-static enum outcome
+static bool
 decide_in(struct chunk *c, struct table *table, const struct probe *probe,
     struct view *view, unsigned first, enum count_class denied)
 {
 	unsigned races = 0;
-	enum outcome outcome;
 
 	for (;;) {
-		if (view->entry) {
-			outcome = decide_found(c, first, view, denied);
-		} else {
-			outcome = decide_absent(c, table, probe, first,
-			    denied, races >= RACES_PATIENT);
-			if (outcome == OUTCOME_AGAIN && ++races == RACES_MAX)
-				outcome = OUTCOME_FULL;
-		}
-		if (outcome != OUTCOME_AGAIN)
-			return outcome;
-		table_find(table, probe, 0, view);
+		enum outcome outcome = view->entry ?
+		    decide_found(c, first, view, denied) :
+		    decide_absent(c, table, probe, first, denied,
+		    races >= RACES_PATIENT);
+		bool absent = view->entry == NULL;
+
+		if (outcome == OUTCOME_DONE)
+			return true;
+		if (absent && ++races == RACES_MAX)
+			outcome = OUTCOME_FULL;
+		if (table_find(table, probe, 0, view))
+			continue;
+		if (absent && outcome != OUTCOME_AGAIN)
+			return outcome == OUTCOME_NOTHING;
 	}
 }
 
@@ -393,8 +402,7 @@ decide_shared(struct chunk *c, unsigned first)
 	    hash_words(probe.word, KEY_WORDS_MAX, seed);
 	probe.identity = probe_identity(probe.hash, item->instant->limit->id);
 	table_find(overflow, &probe, 0, &view);
-	if (decide_in(c, overflow, &probe, &view, first, COUNT_FULL_DENIED) ==
-	    OUTCOME_FULL)
+	if (!decide_in(c, overflow, &probe, &view, first, COUNT_FULL_DENIED))
 		decide_flat(c, first, false);
 }
 
@@ -406,7 +414,7 @@ decide_group(struct chunk *c, unsigned first)
 	struct item *item = &c->item[first];
 
 	if (decide_in(c, &engine->table, &item->probe, &item->view, first,
-	    COUNT_DENIED) == OUTCOME_DONE)
+	    COUNT_DENIED))
 		return;
 	if (engine->full_policy == WEIR_FULL_SHARED)
 		decide_shared(c, first);
@@ -414,22 +422,18 @@ decide_group(struct chunk *c, unsigned first)
 		decide_flat(c, first, engine->full_policy == WEIR_FULL_ALLOW);
 }
 
-/* => false: nothing was proposed, or what was proposed has been overtaken. */
-static inline bool
-commit_proposal(const struct item *item)
-{
-	if (item->proposal == PROPOSED_TAKE)
-		return table_replace(&item->view, item->desired);
-	return item->proposal == PROPOSED_KEEP && table_unchanged(&item->view);
-}
-
 static inline void
 commit(struct chunk *c, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct item *item = &c->item[i];
+		bool done = item->plan == PLAN_FOLLOW;
 
-		if (item->leads && (c->decisions || !commit_proposal(item)))
+		if (item->plan == PLAN_TAKE)
+			done = table_replace(&item->view, item->desired);
+		else if (item->plan == PLAN_KEEP)
+			done = table_unchanged(&item->view);
+		if (!done)
 			decide_group(c, i);
 	}
 }
