@@ -43,10 +43,17 @@ def rows_read(paths, clock):
     return rows, failed
 
 
+def row_order(name):
+    """Interleaved runs shuffle the rows: by case, then by number of keys."""
+    case, _, keys = name.partition("/keys:")
+    return case, int(keys)
+
+
 def medians_print(rows):
     print("| row | median ns | least | most | n |")
     print("|---|---|---|---|---|")
-    for name, times in rows.items():
+    for name in sorted(rows, key=row_order):
+        times = rows[name]
         print(f"| {name} | {statistics.median(times):.1f} | {min(times):.1f}"
               f" | {max(times):.1f} | {len(times)} |")
 
