@@ -89,10 +89,11 @@ static inline uint64_t
 oracle_wait_ns(const struct weir_limit_params *limit, wide level,
     uint64_t cost, uint64_t now_ns)
 {
-	wide missing = (wide)cost * limit->period_ns - level, wait;
+	wide missing, wait;
 
 	if (cost > limit->capacity)
 		return WEIR_NEVER;
+	missing = (wide)cost * limit->period_ns - level;
 	wait = missing / limit->tokens + (missing % limit->tokens != 0);
 	return wait > (wide)(UINT64_MAX - now_ns) ? WEIR_NEVER - 1 :
 	    (uint64_t)wait;

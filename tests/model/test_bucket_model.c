@@ -210,13 +210,14 @@ agrees_nearly(const struct weir_limit_params *p,
     const struct oracle_bucket *bucket, wide level, const struct record *r)
 {
 	wide high = level + level_slack(p, bucket, r->now_ns);
-	wide price = (wide)r->cost * p->period_ns;
+	wide price;
 
 	if (r->verdict != oracle_passes(p, level, r->cost) &&
 	    r->verdict != oracle_passes(p, high, r->cost))
 		return false;
 	if (!r->detailed)
 		return true;
+	price = (wide)(r->cost <= p->capacity ? r->cost : 0) * p->period_ns;
 	if (r->verdict == WEIR_PASS)
 		return r->retry_ns == 0 &&
 		    r->remaining >= oracle_tokens(p, level - price) &&
@@ -226,6 +227,8 @@ agrees_nearly(const struct weir_limit_params *p,
 		return false;
 	if (wait_is_far(bucket, r))
 		return true;
+	if (r->cost > p->capacity)
+		return r->retry_ns == WEIR_NEVER;
 	return r->retry_ns != 0 &&
 	    r->retry_ns <= oracle_wait_ns(p, level, r->cost, r->now_ns) &&
 	    (high >= price ||

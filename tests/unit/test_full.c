@@ -39,7 +39,7 @@ fill(struct rig *rig, uint32_t limit, uint64_t first, uint64_t now_ns)
 	uint64_t in = 0;
 
 	weir_engine_describe(rig->engine, &info);
-	for (uint64_t k = 0; k < 20 * info.slots; k++) {
+	for (uint64_t k = 0; k < 8 * info.slots; k++) {
 		uint64_t key = first + k;
 		struct weir_decision d = ask(rig, limit, &key, 1, now_ns);
 
@@ -234,7 +234,7 @@ START_TEST(known_keys_are_untouched)
 		    WEIR_UNIT_PACKETS);
 		ask(&rig, limit, &legit, 1, 0);
 		ask(&rig, limit, &attacker, 5, 0);
-		for (uint64_t key = 0; key < 100000; key++)
+		for (uint64_t key = 0; key < 50000; key++)
 			ask(&rig, limit, &key, 1, 0);
 		ck_assert_int_eq(ask(&rig, limit, &attacker, 1, 0).verdict,
 		    WEIR_DENY);
@@ -293,22 +293,22 @@ START_TEST(ten_minutes_of_new_keys)
 	struct weir_counters c;
 	struct rig rig;
 	uint32_t limit;
-	uint64_t key = 0;
+	const uint64_t end_ms = test_scale(600000);
 
 	rig_open(&rig, &params);
 	limit = limit_add(rig.engine, "l", 1, S, 10, WEIR_UNIT_PACKETS);
-	for (uint64_t ms = 0; ms < 600000; ms++, key++)
-		ask(&rig, limit, &key, 1, ms * NSEC_PER_MS);
+	for (uint64_t ms = 0; ms < end_ms; ms++)
+		ask(&rig, limit, &ms, 1, ms * NSEC_PER_MS);
 	c = counters_of(&rig, limit);
-	ck_assert_uint_eq(c.passed_packets, 600000);
+	ck_assert_uint_eq(c.passed_packets, end_ms);
 	rig_close(&rig);
 }
 END_TEST
 
-/* B073: ten million keys through a table of 65,536; memory stays. */
-START_TEST(ten_million_keys_in_turn)
+/* B073: three million keys through a table of 65,536; memory stays. */
+START_TEST(millions_of_keys_in_turn)
 {
-	const uint64_t keys = test_scale(10000000);
+	const uint64_t keys = test_scale(3000000);
 	struct weir_engine_params params = full_params(65536, WEIR_FULL_DENY);
 	struct weir_engine_info before, after;
 	struct rig rig;
@@ -527,7 +527,7 @@ suite(void)
 
 	tcase_set_timeout(reuse, 120);
 	tcase_add_test(reuse, ten_minutes_of_new_keys);
-	tcase_add_test(reuse, ten_million_keys_in_turn);
+	tcase_add_test(reuse, millions_of_keys_in_turn);
 	tcase_add_test(reuse, not_forgotten_before_full);
 	tcase_add_test(reuse, no_fresh_bucket_for_its_age);
 	tcase_add_test(reuse, skew_delays_forgetting);
