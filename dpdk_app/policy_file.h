@@ -23,7 +23,7 @@ enum policy_item_kind {
 	POLICY_ITEM_FIELD,   /* name = value */
 };
 
-/* Printable ASCII without blanks at the ends; neither is empty. */
+/* Printable ASCII and tabs, without blanks at the ends; neither is empty. */
 struct policy_item {
 	enum policy_item_kind kind;
 	unsigned int line;
