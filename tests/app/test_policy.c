@@ -694,6 +694,44 @@ START_TEST(errors_fit_any_room)
 }
 END_TEST
 
+/*
+ * The examples of the manual: all its ```ini blocks. Found from the name of
+ * this file, which is absolute or starts at the build folder.
+ */
+START_TEST(manual_is_right)
+{
+	static const char here[] = "tests/app/test_policy.c", start[] =
+	    "```ini\n";
+	static char text[TEXT_MAX];
+	char manual[512];
+	struct policy policy;
+	unsigned int n = 0;
+	size_t length;
+	FILE *file;
+
+	snprintf(manual, sizeof(manual), "%.*sdocs/policy.md",
+	    (int)(strlen(__FILE__) - strlen(here)), __FILE__);
+	file = fopen(manual, "r");
+	ck_assert_msg(file != NULL, "%s: run this from the build folder",
+	    manual);
+	length = fread(text, 1, sizeof(text) - 1, file);
+	text[length] = '\0';
+	fclose(file);
+	for (char *at = text; (at = strstr(at, start)) != NULL; n++) {
+		char *end;
+
+		at += strlen(start);
+		end = strstr(at, "```");
+		ck_assert_ptr_nonnull(end);
+		ck_assert_str_eq(load_bytes(at, (size_t)(end - at), &policy),
+		    "");
+		ck_assert_str_eq(policy.source.name, "per-source");
+		at = end + 3;
+	}
+	ck_assert_uint_eq(n, 2);
+}
+END_TEST
+
 /* How many lines say something. */
 static unsigned int
 count_lines(const char *text, size_t length)
@@ -895,6 +933,7 @@ suite(void)
 	tcase_add_test(meaning, warnings);
 	tcase_add_test(meaning, engine_has_the_last_word);
 	tcase_add_test(meaning, errors_fit_any_room);
+	tcase_add_test(meaning, manual_is_right);
 
 	tcase_add_test(form, long_lines);
 	tcase_add_test(form, binary_files);
