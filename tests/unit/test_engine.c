@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../support.h"
 
@@ -187,6 +188,92 @@ START_TEST(memory_comes_back)
 }
 END_TEST
 
+/* The largest block there is: the table. */
+struct pages {
+	void *memory;
+	size_t size;
+};
+
+static void *
+pages_alloc(size_t size, size_t align, void *context)
+{
+	struct pages *p = context;
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)align; /* a page's will do */
+	if (memory == MAP_FAILED)
+		return NULL;
+	if (size > p->size)
+		*p = (struct pages){ memory, size };
+	return memory;
+}
+
+static void
+pages_free(void *memory, size_t size, void *context)
+{
+	(void)context;
+	munmap(memory, size);
+}
+
+/*
+ * B053: a denial writes nothing that other cores look at, nor does a request
+ * that costs nothing. The table's pages are made read-only: even an attempt
+ * to exchange a word for itself would end this test.
+ */
+START_TEST(denials_write_nothing)
+{
+	struct pages pages = { NULL, 0 };
+	struct weir_engine_params params = rig_params(100000, 16);
+	struct weir_request requests[64];
+	struct weir_decision decisions[64];
+	uint8_t keys[64][16], verdicts[64];
+	struct weir_engine_info info;
+	uint32_t limit;
+	struct rig rig;
+
+	params.alloc = pages_alloc;
+	params.free = pages_free;
+	params.alloc_context = &pages;
+	rig_open(&rig, &params);
+	weir_engine_describe(rig.engine, &info);
+	ck_assert_uint_ge(pages.size, info.slots * info.entry_bytes);
+	limit = limit_add(rig.engine, "l", 1, S, 3, WEIR_UNIT_PACKETS);
+	for (int i = 0; i < 64; i++) {
+		memset(keys[i], i, sizeof(keys[i]));
+		requests[i] = request(limit, keys[i], 3);
+	}
+	/* half of the keys have an entry, and nothing left */
+	weir_check_burst(rig.worker, requests, 32, 0, verdicts, NULL);
+
+	ck_assert_int_eq(mprotect(pages.memory, pages.size, PROT_READ), 0);
+	for (int n = 0; n < 1000; n++) {
+		uint64_t now_ns = (uint64_t)n * (S - 1) / 1000;
+
+		for (int i = 0; i < 64; i++)
+			requests[i].packets = i < 32 ? n % 5 : n % 2 * 4;
+		weir_check_burst(rig.worker, requests, 64, now_ns, verdicts,
+		    n % 3 == 0 ? decisions : NULL);
+		for (int i = 0; i < 64; i++)
+			expect(verdicts[i] == (requests[i].packets == 0));
+		expect(weir_check(rig.worker, &requests[n % 64], now_ns,
+		    NULL) == (requests[n % 64].packets == 0));
+	}
+	/* full, and asked for nothing, or for more than there can be */
+	for (int i = 0; i < 64; i++)
+		requests[i].packets = i % 2 * 4;
+	weir_check_burst(rig.worker, requests, 64, 3 * S, verdicts, NULL);
+	ck_assert_int_eq(mprotect(pages.memory, pages.size,
+	    PROT_READ | PROT_WRITE), 0);
+	for (int i = 0; i < 64; i++)
+		requests[i].packets = 1;
+	weir_check_burst(rig.worker, requests, 64, 3 * S, verdicts, NULL);
+	for (int i = 0; i < 64; i++)
+		ck_assert_uint_eq(verdicts[i], WEIR_PASS);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Let the nth allocation fail, for every n: nothing breaks or is lost. */
 START_TEST(no_memory)
 {
@@ -351,6 +438,7 @@ suite(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, refusals_name_the_field);
 	tcase_add_test(tc, memory_comes_back);
+	tcase_add_test(tc, denials_write_nothing);
 	tcase_add_test(tc, no_memory);
 	tcase_add_test(tc, more_than_there_is);
 	tcase_add_test(tc, description);
