@@ -4,17 +4,19 @@
  *
  *	prepare   hash all keys, prefetch their home lines, and chain the
  *	          requests that have equal (limit, key) into groups
- *	locate    find the entry of each group; where a group is one request,
- *	          also work out the word that would be written
+ *	locate    find the entry of each group in its home line; where a group is
+ *	          one request, also work out the word that would be written
  *	commit    spend a group's costs in order on a local copy of the bucket,
  *	          then write the outcome by one CAS; a failed CAS starts the
  *	          group anew, so the result is always that of the same requests
  *	          in order at one instant
  *	count     add up, once per limit
  *
- * The stages are apart because a locked instruction lets no memory access
- * behind it start: all lines are on their way, all entries found, and the
- * common words ready, before the first CAS.
+ * On x86 no memory access behind a locked instruction starts before it is done.
+ * So the lines are all on their way, and the entries found and the words ready
+ * for a block of requests, before the block's first CAS. Blocks, and not the
+ * whole chunk at once, because lines still on their way can arrive while an
+ * earlier block commits. Keys that are not in their home line come last.
  */
 #include <weir/check.h>
 
@@ -24,6 +26,7 @@
 #include "worker.h"
 
 #define CHUNK 32u       /* requests handled together */
+#define BLOCK 4u        /* requests located, then committed, together */
 #define GROUP_HEADS 256u /* small hash of the chunk's keys; power of two */
 #define NONE 0xffu
 
@@ -35,6 +38,7 @@ enum plan {
 	PLAN_NONE,   /* leads a group; take the long way */
 	PLAN_KEEP,   /* leads; its entry's word need only be confirmed */
 	PLAN_TAKE,   /* leads; its entry's value is to become `desired` */
+	PLAN_LATE,   /* leads; not in its home line, looked up last */
 	PLAN_FOLLOW, /* decided with its group, or names no limit */
 };
 
@@ -58,6 +62,8 @@ struct chunk {
 	uint64_t now_ns;
 	struct weir_decision *decisions; /* or NULL */
 	enum count_class class[CHUNK];
+	uint32_t late[CHUNK];
+	unsigned lates;
 	struct item item[CHUNK];
 };
 
@@ -116,7 +122,8 @@ probe_equal(const struct probe *a, const struct probe *b, unsigned words)
 /*
  * Put item i into the group of its key, if the chunk has one. The heads are a
  * hash without chains: a collision hides a group from its later members, which
- * costs them a CAS of their own and nothing else.
+ * then pay a CAS of their own. (If at that very moment another worker inserts
+ * the key, they may also be decided before the group.)
  */
 static inline void
 group(struct chunk *c, uint8_t *heads, unsigned i, unsigned words)
@@ -207,18 +214,12 @@ propose(struct chunk *c, unsigned i)
 	item->plan = purse.base == base ? PLAN_KEEP : PLAN_TAKE;
 }
 
-/*
- * Keys that are not in their home line come second: their next lines are
- * fetched while the other keys are looked up.
- */
 static inline void
-locate(struct chunk *c, unsigned n, unsigned words)
+locate(struct chunk *c, unsigned first, unsigned end, unsigned words)
 {
-	const struct table copy = c->worker->engine->table, *table = &copy;
-	uint32_t late[CHUNK];
-	unsigned lates = 0;
+	const struct table *table = &c->worker->engine->table;
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = first; i < end; i++) {
 		struct item *item = &c->item[i];
 
 		if (item->plan == PLAN_FOLLOW)
@@ -229,13 +230,8 @@ locate(struct chunk *c, unsigned n, unsigned words)
 			continue;
 		}
 		table_prefetch_more(table, item->probe.hash);
-		late[lates++] = i;
-	}
-	for (unsigned i = 0; i < lates; i++) {
-		struct item *item = &c->item[late[i]];
-
-		if (table_find(table, &item->probe, 1, &item->view))
-			propose(c, late[i]);
+		item->plan = PLAN_LATE;
+		c->late[c->lates++] = i;
 	}
 }
 
@@ -423,18 +419,41 @@ decide_group(struct chunk *c, unsigned first)
 }
 
 static inline void
-commit(struct chunk *c, unsigned n)
+commit_one(struct chunk *c, unsigned i)
 {
-	for (unsigned i = 0; i < n; i++) {
-		const struct item *item = &c->item[i];
-		bool done = item->plan == PLAN_FOLLOW;
+	const struct item *item = &c->item[i];
 
-		if (item->plan == PLAN_TAKE)
-			done = table_replace(&item->view, item->desired);
-		else if (item->plan == PLAN_KEEP)
-			done = table_unchanged(&item->view);
-		if (!done)
-			decide_group(c, i);
+	if (item->plan == PLAN_TAKE) {
+		if (table_replace(&item->view, item->desired))
+			return;
+	} else if (item->plan == PLAN_KEEP) {
+		if (table_unchanged(&item->view))
+			return;
+	} else if (item->plan != PLAN_NONE) {
+		return;
+	}
+	decide_group(c, i);
+}
+
+static inline void
+commit(struct chunk *c, unsigned first, unsigned end)
+{
+	for (unsigned i = first; i < end; i++)
+		commit_one(c, i);
+}
+
+static inline void
+commit_late(struct chunk *c)
+{
+	const struct table *table = &c->worker->engine->table;
+
+	for (unsigned k = 0; k < c->lates; k++) {
+		struct item *item = &c->item[c->late[k]];
+
+		item->plan = PLAN_NONE;
+		if (table_find(table, &item->probe, 1, &item->view))
+			propose(c, c->late[k]);
+		commit_one(c, c->late[k]);
 	}
 }
 
@@ -528,8 +547,14 @@ static inline __attribute__((always_inline)) void
 check_chunk(struct chunk *c, unsigned n, uint8_t *verdicts, unsigned words)
 {
 	prepare(c, n, words);
-	locate(c, n, words);
-	commit(c, n);
+	c->lates = 0;
+	for (unsigned first = 0; first < n; first += BLOCK) {
+		unsigned end = first + BLOCK < n ? first + BLOCK : n;
+
+		locate(c, first, end, words);
+		commit(c, first, end);
+	}
+	commit_late(c);
 	count(c, n, verdicts);
 }
 

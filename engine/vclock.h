@@ -230,7 +230,9 @@ purse_wait_ns(const struct purse *purse, const struct rate *rate,
 	wait = ratio_invert(rate->per_ns,
 	    (uint64_t)((int64_t)(cost * rate->token) - purse->left),
 	    in->below);
-	return wait > UINT64_MAX - in->now_ns ? UINT64_MAX - 1 : wait;
+	if (wait == UINT64_MAX || wait > UINT64_MAX - in->now_ns)
+		return UINT64_MAX - 1;
+	return wait;
 }
 
 #endif
