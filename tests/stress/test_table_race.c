@@ -15,7 +15,7 @@
 #include "table.h"
 
 enum {
-	ROUNDS = 10000,
+	ROUNDS = 4000,
 	KEYS = 5,
 	PATIENCE = 4,
 };
