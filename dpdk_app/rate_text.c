@@ -169,16 +169,13 @@ read_name(const char **at, const struct name *table)
 	return NULL;
 }
 
-/*
- * A prefix that touches the number and stands alone, as in "10k packets". The
- * unit after it may then have no prefix of its own.
- */
+/* Take a prefix, if there is one. => Whether there was. */
 static bool
-read_lone_prefix(const char **at, struct fraction *amount)
+read_prefix(const char **at, struct fraction *amount)
 {
 	uint64_t prefix = prefix_value(**at);
 
-	if (prefix == 1 || is_letter((*at)[1]))
+	if (prefix == 1)
 		return false;
 	amount->numerator *= prefix;
 	(*at)++;
@@ -186,27 +183,18 @@ read_lone_prefix(const char **at, struct fraction *amount)
 }
 
 /*
- * The unit after a number. No unit looks like another one with a prefix, so
- * it does not matter which is tried first.
+ * The unit after a number. One prefix may touch the number or the unit or,
+ * as in "10kbit", both. No unit starts like a prefix.
  */
 static const struct name *
 read_unit(const char **at, struct fraction *amount)
 {
-	bool prefixed = read_lone_prefix(at, amount);
-	const struct name *name;
-	const char *after;
+	bool prefixed = read_prefix(at, amount);
 
 	skip_blanks(at);
-	name = read_name(at, units);
-	if (name != NULL || prefixed || prefix_value(**at) == 1)
-		return name;
-	after = *at + 1;
-	name = read_name(&after, units);
-	if (name != NULL) {
-		amount->numerator *= prefix_value(**at);
-		*at = after;
-	}
-	return name;
+	if (!prefixed)
+		(void)read_prefix(at, amount);
+	return read_name(at, units);
 }
 
 static int
@@ -397,7 +385,7 @@ rate_text_parse_count(const char *text, uint64_t *count, const char **reason)
 
 	if ((error = read_decimal(&text, &amount, reason)) != 0)
 		return error;
-	(void)read_lone_prefix(&text, &amount);
+	(void)read_prefix(&text, &amount);
 	if ((error = read_end(text, reason)) != 0)
 		return error;
 	reduce(&amount);
