@@ -29,6 +29,7 @@ needs_of_build=(
 needs_of_tests=(
 	"module check check"
 	"module benchmark libbenchmark-dev"
+	"command spin spin"
 )
 needs_of_ci=(
 	"command clang clang"
