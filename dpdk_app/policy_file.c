@@ -257,7 +257,7 @@ view_field(struct view *view, const struct policy_item *item)
 		return -ESTALE;
 	entry = &view->entries[view->entry++];
 	return strcmp(entry->name, item->name) == 0 &&
-	        strcmp(entry->value, item->value) == 0 ?
+		strcmp(entry->value, item->value) == 0 ?
 	    0 :
 	    -ESTALE;
 }
@@ -269,7 +269,7 @@ view_end(const struct view *view)
 	int n_sections = rte_cfgfile_num_sections(view->cfg, NULL, 0);
 
 	return view->entry == view->n_entries &&
-	        view->section + 1 == n_sections ?
+		view->section + 1 == n_sections ?
 	    0 :
 	    -ESTALE;
 }
@@ -399,7 +399,7 @@ policy_file_next(struct policy_file *file, struct policy_item *item,
 		return result;
 	(void)refuse(error, file->scan.line, file->scan.section,
 	    difference == -ENOMEM ? NO_MEMORY :
-	                            "the file has changed while it was read");
+				    "the file has changed while it was read");
 	return difference;
 }
 
