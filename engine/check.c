@@ -211,13 +211,15 @@ propose(struct chunk *c, unsigned i)
 	c->class[i] = purse_spend(&purse, &limit->rate,
 	    request_cost(&c->requests[i], limit));
 	item->desired = purse.base & V_MASK;
-	item->plan = purse.base == base ? PLAN_KEEP : PLAN_TAKE;
+	item->plan = PLAN_KEEP;
+	if (__builtin_expect(purse.base != base, 1))
+		item->plan = PLAN_TAKE;
 }
 
 static inline void
 locate(struct chunk *c, unsigned first, unsigned end, unsigned words)
 {
-	const struct table *table = &c->worker->engine->table;
+	const struct table copy = c->worker->engine->table, *table = &copy;
 
 	for (unsigned i = first; i < end; i++) {
 		struct item *item = &c->item[i];
@@ -443,7 +445,7 @@ commit(struct chunk *c, unsigned first, unsigned end)
 }
 
 static inline void
-commit_late(struct chunk *c)
+commit_late(struct chunk *c, unsigned words)
 {
 	const struct table *table = &c->worker->engine->table;
 
@@ -451,7 +453,10 @@ commit_late(struct chunk *c)
 		struct item *item = &c->item[c->late[k]];
 
 		item->plan = PLAN_NONE;
-		if (table_find(table, &item->probe, 1, &item->view))
+		if (table_find_in_line(table_line(table,
+		    item->probe.hash & table->line_mask, 1), &item->probe,
+		    words, &item->view) ||
+		    table_find(table, &item->probe, 2, &item->view))
 			propose(c, c->late[k]);
 		commit_one(c, c->late[k]);
 	}
@@ -554,7 +559,7 @@ check_chunk(struct chunk *c, unsigned n, uint8_t *verdicts, unsigned words)
 		locate(c, first, end, words);
 		commit(c, first, end);
 	}
-	commit_late(c);
+	commit_late(c, words);
 	count(c, n, verdicts);
 }
 
