@@ -30,6 +30,7 @@ needs_of_tests=(
 	"module check check"
 	"module benchmark libbenchmark-dev"
 	"command spin spin"
+	"command spin spin"
 )
 needs_of_ci=(
 	"command clang clang"
