@@ -250,7 +250,32 @@ explain(struct weir_decision *decision, const struct purse *purse,
 	    purse_wait_ns(purse, rate, &instant->at, cost);
 }
 
-/* Spend the costs of a group in order. => How many units were spent. */
+/*
+ * Nothing always passes, and more than the capacity never does: these need no
+ * entry, so a full table has no say in them.
+ */
+static inline bool
+cost_is_plain(uint64_t cost, const struct limit *limit)
+{
+	return cost == 0 || cost > limit->rate.capacity;
+}
+
+/* What a plain cost is told where its key has no bucket of its own. */
+static void
+decide_plain(struct chunk *c, unsigned i, uint64_t cost)
+{
+	const struct instant *instant = c->item[i].instant;
+	struct purse purse = purse_full(&instant->limit->rate, &instant->at);
+
+	c->class[i] = cost == 0 ? COUNT_PASSED : COUNT_DENIED;
+	if (c->decisions)
+		explain(&c->decisions[i], &purse, instant, cost, c->class[i]);
+}
+
+/*
+ * Spend the costs of a group in order. => How many units were spent. `denied`
+ * is COUNT_FULL_DENIED if the purse is one that strangers share.
+ */
 static inline uint64_t
 spend_group(struct chunk *c, unsigned first, struct purse *purse,
     enum count_class denied)
@@ -262,6 +287,10 @@ spend_group(struct chunk *c, unsigned first, struct purse *purse,
 	for (unsigned i = first; i != NONE; i = c->item[i].next) {
 		uint64_t cost = request_cost(&c->requests[i], limit);
 
+		if (denied == COUNT_FULL_DENIED && cost_is_plain(cost, limit)) {
+			decide_plain(c, i, cost);
+			continue;
+		}
 		c->class[i] = denied | purse_spend(purse, &limit->rate, cost);
 		if (c->decisions)
 			explain(&c->decisions[i], purse, instant, cost,
@@ -288,9 +317,11 @@ decide_found(struct chunk *c, unsigned first, struct view *view,
 	int32_t eras = v_eras_since(&instant->at, era);
 	struct purse purse;
 
-	/* Two eras on it is idle for certain, and its value soon ambiguous:
-	 * start afresh. */
-	if (eras >= 2) {
+	/* In a later era an idle entry starts afresh: only a value near the
+	 * new era's base may have its era moved there. Two eras on it is idle
+	 * for certain. */
+	if (eras >= 2 || (eras == 1 &&
+	    limit_idle(instant->limit, &instant->at, s, era))) {
 		table_retire(view);
 		return OUTCOME_AGAIN;
 	}
@@ -369,12 +400,16 @@ decide_flat(struct chunk *c, unsigned first, bool pass)
 	const struct limit *limit = c->item[first].instant->limit;
 
 	for (unsigned i = first; i != NONE; i = c->item[i].next) {
-		bool passed = pass || request_cost(&c->requests[i], limit) == 0;
+		uint64_t cost = request_cost(&c->requests[i], limit);
 
-		c->class[i] = COUNT_FULL_DENIED | passed;
+		if (cost_is_plain(cost, limit)) {
+			decide_plain(c, i, cost);
+			continue;
+		}
+		c->class[i] = COUNT_FULL_DENIED | pass;
 		if (c->decisions)
 			c->decisions[i] = (struct weir_decision){
-				.verdict = passed ? WEIR_PASS : WEIR_DENY,
+				.verdict = pass ? WEIR_PASS : WEIR_DENY,
 				.decided_by = WEIR_BY_FULL,
 			};
 	}

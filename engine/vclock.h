@@ -22,7 +22,8 @@
  * V is then cut to whole units, which may let a token through early by less
  * than one unit: less than 2^-22 ns of refill, or, for a bucket that takes
  * more than 9 minutes to fill, than 2^-54 of that time (1 per day with a
- * capacity of 100,000: 314 ns in 274 years).
+ * capacity of 100,000: 314 ns in 274 years). The rate itself is then too high
+ * by less than one part in 2^63.
  *
  * RING. S is kept modulo 2^58 (the rest of its word belongs to the table). To
  * read it after any idle time, time is divided into *eras* of 2^56 units, and

@@ -71,7 +71,9 @@ weir_check(struct weir_worker *worker, const struct weir_request *request,
  * Decide n requests at one instant. verdicts[i] becomes the enum weir_verdict
  * of requests[i]; decisions, if not NULL, gets the details. The result is that
  * of n calls of weir_check() in order, at a fraction of the price: memory
- * latencies overlap, and equal (limit, key) pairs share one atomic update.
+ * latencies overlap, and equal (limit, key) pairs share one atomic update. Only
+ * in a full table may the order of different keys show: which of several new
+ * ones finds the last room, and who draws first on a shared bucket.
  *
  * => n may be anything, 0 included; 32 to 64 is a good size.
  * => The worker's own thread.

@@ -52,7 +52,8 @@ struct weir_limit_params {
  * The bound above is kept exactly when, in lowest terms, tokens <= 2^23 and
  * capacity * period_ns <= 2^55: nearly always. Otherwise a token may come
  * early by less than 2^-22 ns of refill, or, if the bucket takes more than 9
- * minutes to fill, by less than 2^-54 of that time.
+ * minutes to fill, by less than 2^-54 of that time, and the rate may be too
+ * high by one part in 2^63.
  *
  * => 0 and *limit, the number by which requests name it, or
  *    -EINVAL	*error (if not NULL) names the member at fault
