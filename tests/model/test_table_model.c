@@ -34,11 +34,12 @@ struct model {
 	uint32_t key_size;
 	uint32_t universe;
 	uint64_t capacity;
+	enum weir_full_policy policy;
 	struct weir_limit_params params[LIMITS];
 	uint32_t id[LIMITS];
 	struct oracle_bucket map[LIMITS][UNIVERSE];
 	uint64_t now_ns, latest_ns;
-	uint64_t full; /* refusals for want of room */
+	uint64_t full, full_packets; /* decided for want of room */
 };
 
 struct asked {
@@ -104,7 +105,9 @@ model_open(struct model *m, uint32_t key_size)
 	m->key_size = key_size;
 	m->universe = key_size == 1 ? 256 : UNIVERSE;
 	m->capacity = 1 + rng_magnitude(&m->rng, 9);
+	m->policy = rng_below(&m->rng, 2) ? WEIR_FULL_DENY : WEIR_FULL_ALLOW;
 	params = rig_params(m->capacity, key_size);
+	params.full_policy = m->policy;
 	rig_open(&m->rig, &params);
 	memset(m->map, 0, sizeof(m->map));
 	m->now_ns = m->latest_ns = rng_magnitude(&m->rng, 62);
@@ -156,9 +159,12 @@ verify_full(struct model *m, const struct asked *a, wide level,
 {
 	if (level < oracle_full(&m->params[a->limit]))
 		wrong(m, a, level, got, "a known key was refused room");
-	if (got->verdict != (a->cost == 0) || got->remaining != 0 ||
-	    got->retry_after_ns != 0)
+	if (a->cost == 0 || a->cost > m->params[a->limit].capacity)
+		wrong(m, a, level, got, "a plain cost needs no room");
+	if (got->verdict != (m->policy == WEIR_FULL_ALLOW) ||
+	    got->remaining != 0 || got->retry_after_ns != 0)
 		wrong(m, a, level, got, "not the policy's answer");
+	m->full_packets += a->cost;
 	/* Counting takes long; a sample will do. */
 	if (m->full++ % 64 == 0 && count_held(m) <= m->capacity)
 		wrong(m, a, level, got, "there must be room");
@@ -225,8 +231,8 @@ call(struct model *m)
 		a->limit = (unsigned)rng_below(&m->rng, LIMITS);
 		a->key = (unsigned)((first + rng_below(&m->rng, spread)) %
 		    m->universe);
-		a->cost = rng_below(&m->rng, 10);
-		a->cost = a->cost < 7 ? 1 : a->cost - 7;
+		a->cost = rng_below(&m->rng, 20);
+		a->cost = a->cost < 12 ? 1 : a->cost - 12;
 		requests[i] = request(m->id[a->limit], key_placed(m, a),
 		    a->cost);
 	}
@@ -280,11 +286,11 @@ START_TEST(every_key_size)
 		struct weir_counters c;
 
 		weir_engine_counters(m->rig.engine, m->id[l], &c);
-		counted += c.full_denied_packets;
-		ck_assert_uint_eq(c.full_passed_packets, 0);
+		counted += c.full_denied_packets + c.full_passed_packets;
+		ck_assert_uint_eq(m->policy == WEIR_FULL_DENY ?
+		    c.full_passed_packets : c.full_denied_packets, 0);
 	}
-	ck_assert_uint_le(counted, 2 * m->full); /* costs up to 2 */
-	ck_assert(m->full == 0 || counted > 0);
+	ck_assert_uint_eq(counted, m->full_packets);
 	rig_close(&m->rig);
 }
 END_TEST

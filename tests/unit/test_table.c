@@ -258,6 +258,29 @@ START_TEST(equal_hashes)
 }
 END_TEST
 
+/* Keys that differ in one bit of one word, and in nothing else. */
+START_TEST(each_word_counts)
+{
+	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX;
+	     words += 3) {
+		struct probe p = { .hash = 5, .identity = 6 };
+		struct view view;
+
+		open_table(64, words);
+		ck_assert_int_eq(insert(&p, 1), INSERT_DONE);
+		for (unsigned bit = 0; bit < 64 * words; bit += 13) {
+			p.word[bit / 64] ^= 1ull << (bit % 64);
+			ck_assert(!find(&p, &view));
+			ck_assert_int_eq(insert(&p, 2 + bit), INSERT_DONE);
+			ck_assert_uint_eq(found_value(&p), 2 + bit);
+			p.word[bit / 64] ^= 1ull << (bit % 64);
+			ck_assert_uint_eq(found_value(&p), 1);
+		}
+		close_table();
+	}
+}
+END_TEST
+
 /* One key under many limits: the identity tells them apart. */
 START_TEST(equal_keys)
 {
@@ -582,6 +605,7 @@ suite(void)
 
 	tcase_add_test(entry, contents);
 	tcase_add_test(entry, equal_hashes);
+	tcase_add_test(entry, each_word_counts);
 	tcase_add_test(entry, equal_keys);
 	tcase_add_test(entry, reuse_of_idle_entries);
 	tcase_add_test(entry, generation_tells_owners_apart);
