@@ -171,9 +171,9 @@ weir_engine_destroy(struct weir_engine *engine)
 
 	if (!engine)
 		return 0;
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	busy = engine->workers != NULL;
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 	if (busy)
 		return -EBUSY;
 	engine_free(engine);

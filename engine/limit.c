@@ -103,9 +103,13 @@ set_find(const struct limit_set *set, const char *name)
 	return NULL;
 }
 
-/* => engine->lock is held. */
+/*
+ * Publish a set with one more limit in it. => engine->lock is held; *replaced
+ * is the old set, which workers may still hold.
+ */
 static int
-set_append(struct weir_engine *engine, struct limit *limit)
+set_append(struct weir_engine *engine, struct limit *limit,
+    struct limit_set **replaced)
 {
 	struct limit_set *old = set_current(engine), *new;
 
@@ -122,8 +126,23 @@ set_append(struct weir_engine *engine, struct limit *limit)
 	new->limit[old->count] = limit;
 	/* E1 release -> acquire in check.c: the set and its limits. */
 	atomic_store_explicit(&engine->limits, new, memory_order_release);
+	*replaced = old;
+	return 0;
+}
+
+static int
+limit_publish(struct weir_engine *engine, struct limit *limit)
+{
+	struct limit_set *replaced;
+	int rc;
+
+	pthread_mutex_lock(&engine->lock);
+	rc = set_append(engine, limit, &replaced);
+	pthread_mutex_unlock(&engine->lock);
+	if (rc)
+		return rc;
 	workers_synchronize(engine);
-	memory_give(&engine->memory, old, set_size(old->count));
+	memory_give(&engine->memory, replaced, set_size(replaced->count));
 	return 0;
 }
 
@@ -140,11 +159,8 @@ weir_limit_add(struct weir_engine *engine,
 	if (!limit)
 		return -ENOMEM;
 	rc = limit_fill(limit, params, error);
-	if (rc == 0) {
-		engine_lock(engine);
-		rc = set_append(engine, limit);
-		engine_unlock(engine);
-	}
+	if (rc == 0)
+		rc = limit_publish(engine, limit);
 	if (rc == -EEXIST && error)
 		*error = (struct weir_error){"name", "is taken"};
 	if (rc)
@@ -159,9 +175,9 @@ weir_limit_find(struct weir_engine *engine, const char *name, uint32_t *id)
 {
 	const struct limit *limit;
 
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	limit = set_find(set_current(engine), name);
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 	if (!limit)
 		return -ENOENT;
 	*id = limit->id;
@@ -177,12 +193,12 @@ weir_limit_get(struct weir_engine *engine, uint32_t id,
 
 	if (params->size != sizeof(*params))
 		return -EINVAL;
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	set = set_current(engine);
 	if (id < set->count) {
 		*params = set->limit[id]->params;
 		rc = 0;
 	}
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 	return rc;
 }

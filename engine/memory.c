@@ -3,16 +3,22 @@
  * The default allocator. Large blocks are mapped: on explicit huge pages if
  * the host has some free, else aligned so that transparent ones can serve, for
  * a table of many lines at random is bound by address translation otherwise.
+ *
+ * Every page is touched here: memory that is short is short at creation and
+ * not under the first flood, and no decision takes a page fault.
  */
 #define _GNU_SOURCE
 
 #include "memory.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define LINE 64u
+#define SMALL_PAGE 4096u
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static size_t
@@ -30,11 +36,28 @@ map(size_t size, int flags)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* => False: there is not that much memory. */
+static bool
+populate(void *memory, size_t size)
+{
+	volatile unsigned char *byte = memory;
+
+#ifdef MADV_POPULATE_WRITE
+	if (madvise(memory, size, MADV_POPULATE_WRITE) == 0)
+		return true;
+	if (errno != EINVAL) /* that is: a kernel before 5.14 */
+		return false;
+#endif
+	for (size_t i = 0; i < size; i += SMALL_PAGE)
+		byte[i] = 0;
+	return true;
+}
+
 /* Map one huge page more than needed and cut off what is not aligned. */
 static void *
 map_aligned(size_t size)
 {
-	unsigned char *p = map(size + HUGE_PAGE, MAP_NORESERVE), *start;
+	unsigned char *p = map(size + HUGE_PAGE, 0), *start;
 
 	if (!p)
 		return NULL;
@@ -48,18 +71,31 @@ map_aligned(size_t size)
 }
 
 static void *
+map_large(size_t size)
+{
+	void *p;
+
+	if (size > SIZE_MAX - 2 * HUGE_PAGE)
+		return NULL;
+	size = round_up(size, HUGE_PAGE);
+	p = map(size, MAP_HUGETLB);
+	if (!p)
+		p = map_aligned(size);
+	if (p && !populate(p, size)) {
+		munmap(p, size);
+		return NULL;
+	}
+	return p;
+}
+
+static void *
 default_alloc(size_t size, size_t align, void *context)
 {
 	void *p;
 
 	(void)context;
-	if (size >= HUGE_PAGE) {
-		if (size > SIZE_MAX - 2 * HUGE_PAGE)
-			return NULL;
-		size = round_up(size, HUGE_PAGE);
-		p = map(size, MAP_HUGETLB);
-		return p ? p : map_aligned(size);
-	}
+	if (size >= HUGE_PAGE)
+		return map_large(size);
 	p = aligned_alloc(align, round_up(size, align));
 	if (p)
 		memset(p, 0, size);

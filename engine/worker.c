@@ -16,39 +16,6 @@
 static _Thread_local unsigned thread_workers;
 static _Thread_local bool thread_registered_here;
 
-/* Set by engine_lock() for engine_unlock(). */
-static _Thread_local bool thread_was_online;
-
-/* Q1 for threads that go offline in engine_lock(). */
-static _Atomic uint64_t lock_quiescences;
-
-/*
- * Who holds the lock may be waiting for a grace period. A thread that is
- * online must not make it wait for ever by queueing for the lock, so it goes
- * offline first; it is in a control call and holds nothing.
- */
-void
-engine_lock(struct weir_engine *engine)
-{
-	bool online = rcu_read_ongoing();
-
-	if (online) {
-		atomic_fetch_add_explicit(&lock_quiescences, 1,
-		    memory_order_release);
-		rcu_thread_offline();
-	}
-	pthread_mutex_lock(&engine->lock);
-	thread_was_online = online;
-}
-
-void
-engine_unlock(struct weir_engine *engine)
-{
-	pthread_mutex_unlock(&engine->lock);
-	if (thread_was_online)
-		rcu_thread_online();
-}
-
 static size_t
 worker_size(const struct weir_engine *engine)
 {
@@ -81,17 +48,18 @@ weir_worker_attach(struct weir_engine *engine, struct weir_worker **worker)
 
 	if (!w)
 		return -ENOMEM;
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	w->number = engine->next_worker++;
 	w->next = engine->workers;
 	engine->workers = w;
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 
 	if (thread_workers++ == 0) {
 		thread_registered_here = !rcu_read_ongoing();
 		if (thread_registered_here)
 			rcu_register_thread();
 	}
+	rcu_thread_online(); /* it may have been offline for other workers */
 	*worker = w;
 	return 0;
 }
@@ -130,9 +98,9 @@ weir_worker_detach(struct weir_worker *worker)
 	if (!worker)
 		return;
 	engine = worker->engine;
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	worker_unlink(engine, worker);
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 	memory_give(&engine->memory, worker, worker->size);
 	if (--thread_workers == 0 && thread_registered_here)
 		rcu_unregister_thread();
@@ -173,9 +141,10 @@ void
 workers_synchronize(struct weir_engine *engine)
 {
 	synchronize_rcu();
-	atomic_load_explicit(&lock_quiescences, memory_order_acquire);
+	pthread_mutex_lock(&engine->lock);
 	for (struct weir_worker *w = engine->workers; w; w = w->next)
 		atomic_load_explicit(&w->quiescences, memory_order_acquire);
+	pthread_mutex_unlock(&engine->lock);
 }
 
 static void
@@ -204,10 +173,10 @@ limit_exists(struct weir_engine *engine, uint32_t limit)
 {
 	bool exists;
 
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	exists = limit < atomic_load_explicit(&engine->limits,
 	    memory_order_relaxed)->count; /* under the lock: no change */
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 	return exists;
 }
 
@@ -229,11 +198,11 @@ weir_engine_counters(struct weir_engine *engine, uint32_t limit,
 	if (!limit_exists(engine, limit))
 		return -ENOENT;
 	*counters = (struct weir_counters){0};
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	counters_read(&engine->gone[limit], counters);
 	for (struct weir_worker *w = engine->workers; w; w = w->next)
 		counters_read(&w->counters[limit], counters);
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 	return 0;
 }
 
@@ -242,11 +211,11 @@ weir_engine_unknown_limits(struct weir_engine *engine)
 {
 	uint64_t sum;
 
-	engine_lock(engine);
+	pthread_mutex_lock(&engine->lock);
 	sum = engine->gone_unknown_limits;
 	for (struct weir_worker *w = engine->workers; w; w = w->next)
 		sum += atomic_load_explicit(&w->unknown_limits,
 		    memory_order_relaxed);
-	engine_unlock(engine);
+	pthread_mutex_unlock(&engine->lock);
 	return sum;
 }

@@ -57,12 +57,6 @@ counter_add(_Atomic uint64_t *counter, uint64_t n)
 	    memory_order_relaxed);
 }
 
-/* The lock of an engine's control side; see worker.c. */
-void
-engine_lock(struct weir_engine *engine);
-void
-engine_unlock(struct weir_engine *engine);
-
 /*
  * The number of a claim, 57 bits, see table.h: the worker's own number and a
  * count, so that no two open claims are ever alike. (After 2^25 attachments
@@ -78,7 +72,8 @@ worker_claim(struct weir_worker *worker)
 
 /*
  * Wait until no worker can hold what was unpublished before the call.
- * => engine->lock is held.
+ * => engine->lock is not held: who waits for it may be a worker, and would
+ *    never quiesce.
  */
 void
 workers_synchronize(struct weir_engine *engine);

@@ -53,7 +53,9 @@ struct weir_engine_params {
 	 * Where memory comes from; both or neither. alloc() returns zeroed
 	 * memory aligned to align (a power of two), or NULL. The default asks
 	 * for explicit huge pages, then for transparent ones, then takes what
-	 * there is. Called by control calls only, never by a decision.
+	 * there is, and touches every page. Called by control calls only,
+	 * never by a decision; by several threads at once, if they make
+	 * control calls at once.
 	 */
 	void *(*alloc)(size_t size, size_t align, void *context);
 	void (*free)(void *memory, size_t size, void *context);

@@ -18,9 +18,15 @@
 WEIR_BEGIN_DECLS
 
 /*
- * Attach the calling thread. The worker is online.
+ * Attach the calling thread. The worker is online, and so are all others that
+ * the thread holds.
  *
  * => 0 and *worker, or -ENOMEM.
+ * => A thread must detach its workers before it ends. One that uses
+ *    liburcu-qsbr itself must be registered and online when it attaches its
+ *    first worker, and stay registered until it has detached the last.
+ * => After fork() the child may use no engine of its parent: it lacks the
+ *    threads that a grace period would wait for. It may exec or exit.
  */
 WEIR_API int
 weir_worker_attach(struct weir_engine *engine, struct weir_worker **worker);
