@@ -312,23 +312,25 @@ decide_found(struct chunk *c, unsigned first, struct view *view,
     enum count_class denied)
 {
 	const struct instant *instant = c->item[first].instant;
+	const struct limit *limit = instant->limit;
 	uint64_t s = state_value(view->state);
 	uint32_t era = ctl_era(view->ctl);
 	int32_t eras = v_eras_since(&instant->at, era);
-	struct purse purse;
+	/* In a later era an idle entry starts afresh, as only a value near the
+	 * new era's base may have its era moved there. Two eras on, an entry
+	 * is idle for certain. */
+	bool stale = eras >= 2 ||
+	    (eras == 1 && limit_idle(limit, &instant->at, s, era));
+	struct purse purse = stale ? purse_full(&limit->rate, &instant->at) :
+	    purse_open(&limit->rate, &instant->at, s,
+		v_since(&instant->at, s, era));
 
-	/* In a later era an idle entry starts afresh: only a value near the
-	 * new era's base may have its era moved there. Two eras on it is idle
-	 * for certain. */
-	if (eras >= 2 || (eras == 1 &&
-	    limit_idle(instant->limit, &instant->at, s, era))) {
+	if (spend_group(c, first, &purse, denied) == 0)
+		return table_unchanged(view) ? OUTCOME_DONE : OUTCOME_AGAIN;
+	if (stale) {
 		table_retire(view);
 		return OUTCOME_AGAIN;
 	}
-	purse = purse_open(&instant->limit->rate, &instant->at, s,
-	    v_since(&instant->at, s, era));
-	if (spend_group(c, first, &purse, denied) == 0)
-		return table_unchanged(view) ? OUTCOME_DONE : OUTCOME_AGAIN;
 	if (eras == 1 && !table_refresh_era(view, instant->at.era))
 		return OUTCOME_AGAIN;
 	return table_replace(view, purse.base & V_MASK) ? OUTCOME_DONE :

@@ -64,8 +64,7 @@ map_aligned(size_t size)
 	start = p + (HUGE_PAGE - (uintptr_t)p % HUGE_PAGE) % HUGE_PAGE;
 	if (start != p)
 		munmap(p, (size_t)(start - p));
-	if (start != p + HUGE_PAGE)
-		munmap(start + size, (size_t)(p + HUGE_PAGE - start));
+	munmap(start + size, (size_t)(p + HUGE_PAGE - start));
 	madvise(start, size, MADV_HUGEPAGE); /* a wish; may be refused */
 	return start;
 }

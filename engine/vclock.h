@@ -21,7 +21,7 @@
  * rounded up (ratio.h), so that a token is there at the instant it is due.
  * V is then cut to whole units, which may let a token through early by less
  * than one unit: less than 2^-22 ns of refill, or, for a bucket that takes
- * more than 9 minutes to fill, than 2^-54 of that time (1 per day with a
+ * more than 4.3 s to fill, than 2^-54 of that time (1 per day with a
  * capacity of 100,000: 314 ns in 274 years). The rate itself is then too high
  * by less than one part in 2^63.
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Decisions. Nothing here locks, allocates, logs or calls the system.
+ * Decisions. Nothing here locks, allocates, logs or calls the system. Not for
+ * signal handlers that may interrupt a decision of the same worker.
  */
 #ifndef WEIR_CHECK_H
 #define WEIR_CHECK_H
@@ -57,7 +58,9 @@ struct weir_decision {
  * now_ns is any steady count of nanoseconds that all workers share, such as
  * weir_clock_now_ns(). A time before one that was used already is answered
  * with what the bucket would have held then, less what was taken since: it
- * adds nothing, and nothing is lost to those who come later.
+ * adds nothing, and nothing is lost to those who come later. (A key may have been
+ * dropped from the table meanwhile, once full again by the later time. A clock
+ * that runs back further than clock_skew_ns then meets it new, and full.)
  *
  * decision may be NULL; if it is not, it costs a division or two more.
  *

@@ -55,7 +55,8 @@ struct weir_engine_params {
 	 * for explicit huge pages, then for transparent ones, then takes what
 	 * there is, and touches every page. Called by control calls only,
 	 * never by a decision; by several threads at once, if they make
-	 * control calls at once.
+	 * control calls at once, and with the engine's lock held, so the hooks
+	 * may not call the same engine.
 	 */
 	void *(*alloc)(size_t size, size_t align, void *context);
 	void (*free)(void *memory, size_t size, void *context);
@@ -67,8 +68,9 @@ struct weir_engine_info {
 	uint64_t slots;        /* entries the table can hold */
 	uint64_t memory_bytes; /* everything taken from alloc() so far */
 	uint32_t entry_bytes;  /* 32 or 64 */
-	uint32_t window_slots; /* slots one key may live in; also the most
-	                          slots one decision ever looks at, per try */
+	uint32_t window_slots; /* slots one key may live in; a decision looks
+	                          through them once, for a new key a few
+	                          times */
 };
 
 /*

@@ -51,8 +51,8 @@ struct weir_limit_params {
  *
  * The bound above is kept exactly when, in lowest terms, tokens <= 2^23 and
  * capacity * period_ns <= 2^55: nearly always. Otherwise a token may come
- * early by less than 2^-22 ns of refill, or, if the bucket takes more than 9
- * minutes to fill, by less than 2^-54 of that time, and the rate may be too
+ * early by less than 2^-22 ns of refill, or, if the bucket takes more than
+ * 4.3 s to fill, by less than 2^-54 of that time, and the rate may be too
  * high by one part in 2^63.
  *
  * => 0 and *limit, the number by which requests name it, or
@@ -60,8 +60,9 @@ struct weir_limit_params {
  *    -EEXIST	the name is taken
  *    -ENOSPC	max_limits are there already
  *    -ENOMEM
- * => Any thread. Waits for a grace period: every attached worker that is
- *    online must quiesce once, or be the caller itself.
+ * => Any thread. Waits for a grace period of liburcu's, which is the whole
+ *    process's: every worker that is online, of any engine, must quiesce once,
+ *    or be the caller itself.
  */
 WEIR_API int
 weir_limit_add(struct weir_engine *engine,

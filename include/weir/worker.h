@@ -41,7 +41,7 @@ weir_worker_detach(struct weir_worker *worker);
 
 /*
  * Say that this worker holds nothing: call it once per turn of the poll loop,
- * between packet bursts. Costs a load and a compare. A worker that stops
+ * between packet bursts. Costs a store and two or three loads. A worker that stops
  * quiescing delays control calls that wait for a grace period, never the
  * decisions of others.
  */
@@ -60,7 +60,7 @@ weir_worker_online(struct weir_worker *worker);
 
 /*
  * What became of requests. Every request for an existing limit is in exactly
- * one class, so the sum of the four is the number of requests seen:
+ * one class, so the four add up to all packets, and all bytes, asked for:
  *
  *	passed, denied		decided by the key's own bucket
  *	full_passed, full_denied	the table had no room for the key; decided

@@ -259,10 +259,14 @@ START_TEST(denials_write_nothing)
 		expect(weir_check(rig.worker, &requests[n % 64], now_ns,
 		    NULL) == (requests[n % 64].packets == 0));
 	}
-	/* full, and asked for nothing, or for more than there can be */
+	/* full, for a second or for decades, and asked for nothing, or for
+	 * more than there can be */
 	for (int i = 0; i < 64; i++)
 		requests[i].packets = i % 2 * 4;
-	weir_check_burst(rig.worker, requests, 64, 3 * S, verdicts, NULL);
+	for (uint64_t years = 0; years < 500; years++)
+		weir_check_burst(rig.worker, requests, 64,
+		    3 * S + years * NSEC_PER_YEAR, verdicts,
+		    years % 2 == 0 ? NULL : decisions);
 	ck_assert_int_eq(mprotect(pages.memory, pages.size,
 	    PROT_READ | PROT_WRITE), 0);
 	for (int i = 0; i < 64; i++)

@@ -162,6 +162,24 @@ START_TEST(idle_in_next_era)
 }
 END_TEST
 
+/* A denial writes nothing (I3), however old the entry: not even its end. */
+START_TEST(denial_keeps_old_entry)
+{
+	ask(&rig, limit, "key1", CAPACITY, 10 * ERA_NS);
+	for (uint64_t eras = 0; eras < 5; eras++) {
+		uint64_t now_ns = (10 + eras) * ERA_NS;
+
+		ck_assert_int_eq(ask(&rig, limit, "key1", CAPACITY + 1,
+		    now_ns).verdict, WEIR_DENY);
+		ck_assert_int_eq(ask(&rig, limit, "key1", 0, now_ns).verdict,
+		    WEIR_PASS);
+		/* Still there, for a clock that steps back. */
+		ck_assert_int_eq(ask(&rig, limit, "key1", 1, 9 * ERA_NS).verdict,
+		    WEIR_DENY);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -173,6 +191,7 @@ main(void)
 	tcase_add_test(tc, invariant);
 	tcase_add_test(tc, moved_and_stalled);
 	tcase_add_test(tc, idle_in_next_era);
+	tcase_add_test(tc, denial_keeps_old_entry);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
