@@ -176,6 +176,87 @@ START_TEST(all_at_once)
 }
 END_TEST
 
+/*
+ * A worker that does not quiesce keeps the one waiting who adds a limit, and
+ * nobody else.
+ */
+struct stuck {
+	struct weir_engine *engine;
+	_Atomic bool attached, release, added;
+};
+
+static void *
+stuck_worker(void *arg)
+{
+	struct stuck *stuck = arg;
+	struct weir_worker *worker;
+
+	if (weir_worker_attach(stuck->engine, &worker) != 0)
+		return NULL;
+	atomic_store(&stuck->attached, true);
+	while (!atomic_load(&stuck->release))
+		;
+	weir_worker_quiesce(worker);
+	weir_worker_detach(worker);
+	return NULL;
+}
+
+static void *
+waiting_adder(void *arg)
+{
+	struct stuck *stuck = arg;
+	struct weir_limit_params p = limit_params("late", 1, S, 1,
+	    WEIR_UNIT_PACKETS);
+	uint32_t limit;
+
+	if (weir_limit_add(stuck->engine, &p, &limit, NULL) == 0)
+		atomic_store(&stuck->added, true);
+	return NULL;
+}
+
+START_TEST(only_the_adder_waits)
+{
+	struct weir_engine_params params = rig_params(10, 8);
+	struct stuck stuck = { 0 };
+	struct weir_counters counters;
+	struct weir_worker *worker;
+	pthread_t stuck_thread, adder;
+	uint64_t key = 1;
+	struct rig rig;
+	uint32_t limit;
+
+	rig_open(&rig, &params);
+	stuck.engine = rig.engine;
+	ck_assert_int_eq(pthread_create(&stuck_thread, NULL, stuck_worker,
+	    &stuck), 0);
+	while (!atomic_load(&stuck.attached))
+		;
+	ck_assert_int_eq(pthread_create(&adder, NULL, waiting_adder, &stuck),
+	    0);
+	/* The limit is there before all have seen it. */
+	while (weir_limit_find(rig.engine, "late", &limit) != 0)
+		weir_worker_quiesce(rig.worker);
+	for (int i = 0; i < 100; i++) {
+		ck_assert_int_eq(weir_engine_counters(rig.engine, limit,
+		    &counters), 0);
+		ck_assert_uint_eq(weir_engine_unknown_limits(rig.engine), 0);
+		ck_assert_int_eq(weir_worker_attach(rig.engine, &worker), 0);
+		weir_worker_detach(worker);
+		ck_assert_int_eq(weir_engine_destroy(rig.engine), -EBUSY);
+		weir_worker_quiesce(rig.worker);
+	}
+	ck_assert_int_eq(ask(&rig, limit, &key, 1, 0).verdict, WEIR_PASS);
+	ck_assert(!atomic_load(&stuck.added));
+	atomic_store(&stuck.release, true);
+	weir_worker_offline(rig.worker);
+	ck_assert_int_eq(pthread_join(adder, NULL), 0);
+	ck_assert_int_eq(pthread_join(stuck_thread, NULL), 0);
+	weir_worker_online(rig.worker);
+	ck_assert(atomic_load(&stuck.added));
+	rig_close(&rig);
+}
+END_TEST
+
 /* Engines that are made, used by one thread each, and taken down. */
 static void
 engines_job(struct member *m)
@@ -229,11 +310,16 @@ suite(void)
 {
 	Suite *s = suite_create("control");
 	TCase *tc = tcase_create("while deciding");
+	TCase *stuck = tcase_create("while waiting");
 
 	tcase_set_timeout(tc, 600);
 	tcase_add_test(tc, all_at_once);
 	tcase_add_test(tc, engines_come_and_go);
 	suite_add_tcase(s, tc);
+
+	tcase_set_timeout(stuck, 30); /* would hang for ever */
+	tcase_add_test(stuck, only_the_adder_waits);
+	suite_add_tcase(s, stuck);
 	return s;
 }
 
