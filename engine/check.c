@@ -206,7 +206,7 @@ propose(struct chunk *c, unsigned i)
 	    c->decisions)
 		return;
 	purse = purse_open(&limit->rate, &instant->at, s,
-	    v_distance(instant->at.v, s));
+	    v_since_in_era(&instant->at, s));
 	base = purse.base;
 	c->class[i] = purse_spend(&purse, &limit->rate,
 	    request_cost(&c->requests[i], limit));

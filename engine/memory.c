@@ -70,6 +70,16 @@ map_aligned(size_t size)
 }
 
 static void *
+populated(void *p, size_t size)
+{
+	if (p && !populate(p, size)) {
+		munmap(p, size);
+		return NULL;
+	}
+	return p;
+}
+
+static void *
 map_large(size_t size)
 {
 	void *p;
@@ -77,14 +87,8 @@ map_large(size_t size)
 	if (size > SIZE_MAX - 2 * HUGE_PAGE)
 		return NULL;
 	size = round_up(size, HUGE_PAGE);
-	p = map(size, MAP_HUGETLB);
-	if (!p)
-		p = map_aligned(size);
-	if (p && !populate(p, size)) {
-		munmap(p, size);
-		return NULL;
-	}
-	return p;
+	p = populated(map(size, MAP_HUGETLB), size);
+	return p ? p : populated(map_aligned(size), size);
 }
 
 static void *

@@ -286,7 +286,8 @@ table_replace(const struct view *view, uint64_t value)
  *
  * relaxed, for the release in table_replace() carries it. If the slot changed
  * owner, the CAS fails, or it meets the same limit, tag and era and moves that
- * forward, which is right for any entry whose limit is at `era` now.
+ * forward: the new owner's value then lies at most an era and a capacity below
+ * the new base, which can still be read.
  */
 static inline bool
 table_refresh_era(struct view *view, uint32_t era)

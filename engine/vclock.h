@@ -148,21 +148,29 @@ v_eras_since(const struct vinstant *in, uint32_t era)
 }
 
 /*
- * V - S: the level before the cap. Negative when S lies ahead of this clock.
- * Beyond 32 eras the result is a bare +-V_FAR.
+ * V - S, where S was written in the instant's era: the level before the cap.
+ * Negative when S lies ahead of this clock. Measured from the era's base, for V
+ * and S lie up to an era apart on either side of it.
  */
+static inline int64_t
+v_since_in_era(const struct vinstant *in, uint64_t s)
+{
+	uint64_t into = in->v & (V_ERA_UNITS - 1);
+
+	return (int64_t)into - v_distance(s, in->v - into);
+}
+
+/* The same for any era; beyond 32 eras a bare +-V_FAR. */
 static inline int64_t
 v_since(const struct vinstant *in, uint64_t s, uint32_t era)
 {
 	int32_t eras = v_eras_since(in, era);
-	uint64_t base = (uint64_t)era << V_ERA_SHIFT;
 
-	if (eras == 0) /* within half a ring: no need of the era */
-		return v_distance(in->v, s);
 	if (eras > 32 || eras < -32)
 		return eras > 0 ? V_FAR : -V_FAR;
 	return eras * (int64_t)V_ERA_UNITS +
-	    (int64_t)(in->v & (V_ERA_UNITS - 1)) - v_distance(s, base);
+	    (int64_t)(in->v & (V_ERA_UNITS - 1)) -
+	    v_distance(s, (uint64_t)era << V_ERA_SHIFT);
 }
 
 /*

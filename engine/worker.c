@@ -110,7 +110,8 @@ static void
 mark_quiescent(struct weir_worker *worker)
 {
 	/* Q1 release -> acquire in workers_synchronize(): all reads of shared
-	 * structures so far. */
+	 * structures so far. (By this worker. A thread that holds several and
+	 * quiesces by one is covered by liburcu, out of sight of tools.) */
 	atomic_store_explicit(&worker->quiescences, atomic_load_explicit(
 	    &worker->quiescences, memory_order_relaxed) + 1,
 	    memory_order_release);
