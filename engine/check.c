@@ -2,94 +2,82 @@
 /*
  * The packet-burst path.
  *
- *	prepare   hash all keys, prefetch their home lines, and chain the
- *	          requests that have equal (limit, key) into groups
- *	locate    find the entry of each group in its home line; where a group is
- *	          one request, also work out the word that would be written
- *	commit    spend a group's costs in order on a local copy of the bucket,
- *	          then write the outcome by one CAS; a failed CAS starts the
- *	          group anew, so the result is always that of the same requests
- *	          in order at one instant
- *	count     add up, once per limit
+ *	prepare   of the requests of one limit: hash the keys, prefetch their
+ *	          home lines, chain equal keys into groups
+ *	settle    find each group's entry in its home line; decide it and write
+ *	          the outcome by one CAS, in line where the group is one request
+ *	          and nothing is special, else by decide_group()
+ *	late      the same for keys that were not in their home line
+ *	count     add up, once
  *
- * On x86 no memory access behind a locked instruction starts before it is done.
- * So the lines are all on their way, and the entries found and the words ready
- * for a block of requests, before the block's first CAS. Blocks, and not the
- * whole chunk at once, because lines still on their way can arrive while an
- * earlier block commits. Keys that are not in their home line come last.
+ * All lines are on their way before the first is looked at, as on x86 no memory
+ * access behind a locked instruction starts before it is done.
  */
-#include <weir/check.h>
-
 #include <string.h>
 
+#include "chunk.h"
 #include "hash.h"
-#include "worker.h"
 
-#define CHUNK 32u       /* requests handled together */
-#define BLOCK 4u        /* requests located, then committed, together */
 #define GROUP_HEADS 256u /* small hash of the chunk's keys; power of two */
-#define NONE 0xffu
 
-#define RACES_PATIENT 4u /* insertions that give way before kills begin */
-#define RACES_MAX 1024u  /* tries before the table counts as full */
-
-/* What is known of a request by the time its word is to be written. */
-enum plan {
-	PLAN_NONE,   /* leads a group; take the long way */
-	PLAN_KEEP,   /* leads; its entry's word need only be confirmed */
-	PLAN_TAKE,   /* leads; its entry's value is to become `desired` */
-	PLAN_LATE,   /* leads; not in its home line, looked up last */
-	PLAN_FOLLOW, /* decided with its group, or names no limit */
+/*
+ * A limit's rate and clock, in the form in which they meet a state word. Values
+ * stand in the upper bits there, so what is added to them is shifted likewise.
+ */
+struct terms {
+	uint64_t base;   /* of the era, shifted */
+	int64_t into;    /* units into the era */
+	uint64_t pinned; /* the value of a full bucket, shifted */
+	int64_t full;
+	uint64_t token;
+	uint64_t capacity;
+	uint32_t era;
 };
 
-struct item {
-	struct probe probe;
-	struct view view;
-	uint64_t desired;
-	const struct instant *instant; /* NULL: no such limit */
-	/* Not bytes: a store to a byte may alias anything, and every pointer
-	 * would be loaded again behind it. */
-	uint32_t next; /* in the group, or NONE */
-	uint32_t last; /* of the group; kept at its first */
-	enum plan plan;
-};
-
-struct chunk {
-	struct weir_worker *worker;
-	const struct limit_set *limits;
-	const struct weir_request *requests;
-	bool uniform; /* all requests are of one limit that exists */
-	uint64_t now_ns;
-	struct weir_decision *decisions; /* or NULL */
-	enum count_class class[CHUNK];
-	uint32_t late[CHUNK];
-	unsigned lates;
-	struct item item[CHUNK];
-};
-
-static const struct instant *
-instant_of(struct chunk *c, uint32_t limit)
+static inline struct terms
+terms_of(const struct instant *instant)
 {
-	struct weir_worker *w = c->worker;
-	struct instant *instant;
+	const struct rate *rate = &instant->limit->rate;
+	uint64_t v = instant->at.v, into = v & (V_ERA_UNITS - 1);
 
-	if (limit >= c->limits->count)
-		return NULL;
-	instant = &w->instants[limit];
-	if (instant->burst != w->burst) {
-		instant->burst = w->burst;
-		instant->limit = c->limits->limit[limit];
-		instant->at = rate_at(&instant->limit->rate, c->now_ns);
-	}
-	return instant;
+	return (struct terms){
+		.base = (v - into) << STATE_VALUE_SHIFT,
+		.into = (int64_t)into,
+		.pinned = (v - rate->full) << STATE_VALUE_SHIFT,
+		.full = (int64_t)rate->full,
+		.token = rate->token,
+		.capacity = rate->capacity,
+		.era = instant->at.era,
+	};
 }
 
-static bool
-entry_idle(void *context, uint32_t limit, uint64_t value, uint32_t era)
+/*
+ * Decide a request that is alone in its group, on the entry that was seen. This
+ * is purse_open(), purse_spend() and the last step of decide_found(), for a
+ * value of this era. => false: it is some other case, or a race was lost, and
+ * nothing happened.
+ */
+static inline bool
+decide_alone(struct item *item, const struct view *view,
+    const struct terms *terms)
 {
-	const struct instant *instant = instant_of(context, limit);
+	uint64_t state = view->state, units = item->cost * terms->token;
+	int64_t left = terms->into -
+	    ((int64_t)(state - terms->base) >> STATE_VALUE_SHIFT);
 
-	return instant && limit_idle(instant->limit, &instant->at, value, era);
+	if (item->next != NONE || ctl_era(view->ctl) != terms->era ||
+	    item->cost == 0)
+		return false;
+	if (left >= terms->full) {
+		left = terms->full;
+		state = terms->pinned |
+		    (state & ((1u << STATE_VALUE_SHIFT) - 1));
+	}
+	item->class = COUNT_DENIED;
+	if (item->cost > terms->capacity || (int64_t)units > left)
+		return table_unchanged(view);
+	item->class = COUNT_PASSED;
+	return table_replace_state(view, state + (units << STATE_VALUE_SHIFT));
 }
 
 /* Constant sizes, so that the common ones become single loads. */
@@ -133,422 +121,149 @@ group(struct chunk *c, uint8_t *heads, unsigned i, unsigned words)
 
 	item->next = NONE;
 	item->last = i;
-	item->plan = PLAN_NONE;
+	item->leads = true;
 	if (*head != NONE && probe_equal(&c->item[*head].probe, &item->probe,
 	    words)) {
 		first = &c->item[*head];
 		c->item[first->last].next = i;
 		first->last = i;
-		item->plan = PLAN_FOLLOW;
+		item->leads = false;
 		return;
 	}
 	*head = (uint8_t)i;
 }
 
-static inline void
-prepare(struct chunk *c, unsigned n, unsigned words)
+/*
+ * Take those of n <= CHUNK requests that are of the chunk's limit, from the
+ * first one on. => A bit for each that was taken.
+ */
+static inline uint32_t
+prepare(struct chunk *c, unsigned first, unsigned n, unsigned words)
 {
 	const struct weir_engine *engine = c->worker->engine;
 	const struct table table = engine->table;
-	const struct weir_request *request = c->requests;
-	const uint32_t key_size = engine->key_size;
-	const struct instant *instant = instant_of(c, request->limit);
-	uint32_t limit = request->limit;
+	const struct limit *limit = c->instant->limit;
+	const uint32_t key_size = engine->key_size, id = limit->id;
+	const uint64_t seed = limit->hash_seed;
+	const bool bytes = limit->unit == WEIR_UNIT_BYTES;
 	uint8_t heads[GROUP_HEADS];
+	uint32_t taken = 0;
 
 	memset(heads, NONE, sizeof(heads));
-	c->uniform = instant != NULL;
-	for (unsigned i = 0; i < n; i++, request++) {
-		struct item *item = &c->item[i];
+	c->n = 0;
+	for (unsigned r = first; r < n; r++) {
+		const struct weir_request *request = &c->requests[r];
+		struct item *item = &c->item[c->n];
 		struct probe *probe = &item->probe;
 
-		if (request->limit != limit) {
-			limit = request->limit;
-			instant = instant_of(c, limit);
-			c->uniform = false;
-		}
-		item->instant = instant;
-		if (!instant) {
-			item->plan = PLAN_FOLLOW;
+		if (request->limit != id)
 			continue;
-		}
+		taken |= 1u << r;
 		key_load(probe->word, request->key, key_size, words);
-		probe->hash = hash_words(probe->word, words,
-		    instant->limit->hash_seed);
-		probe->identity = probe_identity(probe->hash, limit);
+		probe->hash = hash_words(probe->word, words, seed);
+		probe->identity = probe_identity(probe->hash, id);
 		table_prefetch(&table, probe->hash);
-		group(c, heads, i, words);
+		item->cost = bytes ? request->bytes : request->packets;
+		item->request = r;
+		group(c, heads, c->n++, words);
 	}
+	return taken;
 }
 
-static inline uint64_t
-request_cost(const struct weir_request *request, const struct limit *limit)
-{
-	return limit->unit == WEIR_UNIT_BYTES ? request->bytes :
-	    request->packets;
-}
-
-/*
- * Work out what becomes of a request that is alone in its group, whose entry
- * was seen in this era, and of which no details are asked. This is
- * decide_found() for the common case, without its last step.
- */
-static inline void
-propose(struct chunk *c, unsigned i)
-{
-	struct item *item = &c->item[i];
-	const struct instant *instant = item->instant;
-	const struct limit *limit = instant->limit;
-	uint64_t s = state_value(item->view.state), base;
-	struct purse purse;
-
-	if (item->next != NONE || ctl_era(item->view.ctl) != instant->at.era ||
-	    c->decisions)
-		return;
-	purse = purse_open(&limit->rate, &instant->at, s,
-	    v_since_in_era(&instant->at, s));
-	base = purse.base;
-	c->class[i] = purse_spend(&purse, &limit->rate,
-	    request_cost(&c->requests[i], limit));
-	item->desired = purse.base & V_MASK;
-	item->plan = PLAN_KEEP;
-	if (__builtin_expect(purse.base != base, 1))
-		item->plan = PLAN_TAKE;
-}
-
-static inline void
-locate(struct chunk *c, unsigned first, unsigned end, unsigned words)
-{
-	const struct table copy = c->worker->engine->table, *table = &copy;
-
-	for (unsigned i = first; i < end; i++) {
-		struct item *item = &c->item[i];
-
-		if (item->plan == PLAN_FOLLOW)
-			continue;
-		if (table_find_in_line(table_home(table, item->probe.hash),
-		    &item->probe, words, &item->view)) {
-			propose(c, i);
-			continue;
-		}
-		table_prefetch_more(table, item->probe.hash);
-		item->plan = PLAN_LATE;
-		c->late[c->lates++] = i;
-	}
-}
-
-static void
-explain(struct weir_decision *decision, const struct purse *purse,
-    const struct instant *instant, uint64_t cost, enum count_class class)
-{
-	const struct rate *rate = &instant->limit->rate;
-
-	decision->verdict = class & 1 ? WEIR_PASS : WEIR_DENY;
-	decision->decided_by = class & 2 ? WEIR_BY_FULL : WEIR_BY_BUCKET;
-	decision->remaining = purse_tokens(purse, rate);
-	decision->retry_after_ns = class & 1 ? 0 :
-	    purse_wait_ns(purse, rate, &instant->at, cost);
-}
-
-/*
- * Nothing always passes, and more than the capacity never does: these need no
- * entry, so a full table has no say in them.
- */
-static inline bool
-cost_is_plain(uint64_t cost, const struct limit *limit)
-{
-	return cost == 0 || cost > limit->rate.capacity;
-}
-
-/* What a plain cost is told where its key has no bucket of its own. */
-static void
-decide_plain(struct chunk *c, unsigned i, uint64_t cost)
-{
-	const struct instant *instant = c->item[i].instant;
-	struct purse purse = purse_full(&instant->limit->rate, &instant->at);
-
-	c->class[i] = cost == 0 ? COUNT_PASSED : COUNT_DENIED;
-	if (c->decisions)
-		explain(&c->decisions[i], &purse, instant, cost, c->class[i]);
-}
-
-/*
- * Spend the costs of a group in order. => How many units were spent. `denied`
- * is COUNT_FULL_DENIED if the purse is one that strangers share.
- */
-static inline uint64_t
-spend_group(struct chunk *c, unsigned first, struct purse *purse,
-    enum count_class denied)
-{
-	const struct instant *instant = c->item[first].instant;
-	const struct limit *limit = instant->limit;
-	uint64_t base = purse->base;
-
-	for (unsigned i = first; i != NONE; i = c->item[i].next) {
-		uint64_t cost = request_cost(&c->requests[i], limit);
-
-		if (denied == COUNT_FULL_DENIED && cost_is_plain(cost, limit)) {
-			decide_plain(c, i, cost);
-			continue;
-		}
-		c->class[i] = denied | purse_spend(purse, &limit->rate, cost);
-		if (c->decisions)
-			explain(&c->decisions[i], purse, instant, cost,
-			    c->class[i]);
-	}
-	return purse->base - base;
-}
-
-enum outcome {
-	OUTCOME_DONE,
-	OUTCOME_AGAIN,   /* lost a race: look the entry up again */
-	OUTCOME_NOTHING, /* no entry, and nothing spent that would need one */
-	OUTCOME_FULL,    /* no entry, and no room for one */
+/* The leaders that were not in their home line. */
+struct late {
+	unsigned n;
+	uint32_t item[CHUNK];
 };
 
-/* The key has an entry. */
-static inline enum outcome
-decide_found(struct chunk *c, unsigned first, struct view *view,
-    enum count_class denied)
+static inline void
+settle(struct chunk *c, const struct terms *terms, struct late *late,
+    unsigned words)
 {
-	const struct instant *instant = c->item[first].instant;
-	const struct limit *limit = instant->limit;
-	uint64_t s = state_value(view->state);
-	uint32_t era = ctl_era(view->ctl);
-	int32_t eras = v_eras_since(&instant->at, era);
-	/* In a later era an idle entry starts afresh, as only a value near the
-	 * new era's base may have its era moved there. Two eras on, an entry
-	 * is idle for certain. */
-	bool stale = eras >= 2 ||
-	    (eras == 1 && limit_idle(limit, &instant->at, s, era));
-	struct purse purse = stale ? purse_full(&limit->rate, &instant->at) :
-	    purse_open(&limit->rate, &instant->at, s,
-		v_since(&instant->at, s, era));
+	const struct table table = c->worker->engine->table;
 
-	if (spend_group(c, first, &purse, denied) == 0)
-		return table_unchanged(view) ? OUTCOME_DONE : OUTCOME_AGAIN;
-	if (stale) {
-		table_retire(view);
-		return OUTCOME_AGAIN;
-	}
-	if (eras == 1 && !table_refresh_era(view, instant->at.era))
-		return OUTCOME_AGAIN;
-	return table_replace(view, purse.base & V_MASK) ? OUTCOME_DONE :
-	    OUTCOME_AGAIN;
-}
+	late->n = 0;
+	for (unsigned i = 0; i < c->n; i++) {
+		struct item *item = &c->item[i];
+		struct view view;
 
-/* The key has no entry: its bucket is full. Insert what is left of it. */
-static enum outcome
-decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
-    unsigned first, enum count_class denied, bool impatient)
-{
-	const struct instant *instant = c->item[first].instant;
-	struct purse purse = purse_full(&instant->limit->rate, &instant->at);
-
-	if (spend_group(c, first, &purse, denied) == 0)
-		return OUTCOME_NOTHING;
-	switch (table_insert(table, probe, purse.base & V_MASK,
-	    instant->at.era, worker_claim(c->worker), impatient, entry_idle,
-	    c)) {
-	case INSERT_DONE:
-		return OUTCOME_DONE;
-	case INSERT_FULL:
-		return OUTCOME_FULL;
-	case INSERT_AGAIN:
-		break;
-	}
-	return OUTCOME_AGAIN;
-}
-
-/*
- * Decide a group in a table; the view says where its entry was last seen. Every
- * turn of the loop but the last is one that some other thread won. Takes are
- * retried for as long as that goes on; insertions, which may also wait for a
- * rival's slot, are given up after RACES_MAX.
- *
- * That a key has no entry may be old news: another worker may have inserted
- * it since, or an earlier group of this chunk, if the heads hid that it is of
- * the same key. An insertion notices; what ends without one is looked up again
- * before it counts. => false: no entry, and no room for one.
- */
-static bool
-decide_in(struct chunk *c, struct table *table, const struct probe *probe,
-    struct view *view, unsigned first, enum count_class denied)
-{
-	unsigned races = 0;
-
-	for (;;) {
-		enum outcome outcome = view->entry ?
-		    decide_found(c, first, view, denied) :
-		    decide_absent(c, table, probe, first, denied,
-		    races >= RACES_PATIENT);
-		bool absent = view->entry == NULL;
-
-		if (outcome == OUTCOME_DONE)
-			return true;
-		if (absent && ++races == RACES_MAX)
-			outcome = OUTCOME_FULL;
-		if (table_find(table, probe, 0, view))
+		if (!item->leads)
 			continue;
-		if (absent && outcome != OUTCOME_AGAIN)
-			return outcome == OUTCOME_NOTHING;
-	}
-}
-
-/* The table has no room, and the policy is a plain yes or no. */
-static void
-decide_flat(struct chunk *c, unsigned first, bool pass)
-{
-	const struct limit *limit = c->item[first].instant->limit;
-
-	for (unsigned i = first; i != NONE; i = c->item[i].next) {
-		uint64_t cost = request_cost(&c->requests[i], limit);
-
-		if (cost_is_plain(cost, limit)) {
-			decide_plain(c, i, cost);
+		if (c->decisions) {
+			decide_group(c, i);
 			continue;
 		}
-		c->class[i] = COUNT_FULL_DENIED | pass;
-		if (c->decisions)
-			c->decisions[i] = (struct weir_decision){
-				.verdict = pass ? WEIR_PASS : WEIR_DENY,
-				.decided_by = WEIR_BY_FULL,
-			};
+		if (!table_find_in_line(table_home(&table, item->probe.hash),
+		    &item->probe, words, &view)) {
+			table_prefetch_more(&table, item->probe.hash);
+			late->item[late->n++] = i;
+		} else if (!decide_alone(item, &view, terms)) {
+			decide_group(c, i);
+		}
 	}
 }
 
-/*
- * The table has no room, and strangers share: the same decision again, on one
- * of a few entries of the overflow table in place of the key's own.
- */
-static void
-decide_shared(struct chunk *c, unsigned first)
-{
-	struct table *overflow = &c->worker->engine->overflow;
-	const struct item *item = &c->item[first];
-	struct probe probe = {
-		.word = {item->probe.hash >> 32 & (OVERFLOW_BUCKETS - 1)},
-	};
-	uint64_t seed = item->instant->limit->hash_seed;
-	struct view view;
-
-	probe.hash = overflow->key_words == KEY_WORDS_SMALL ?
-	    hash_words(probe.word, KEY_WORDS_SMALL, seed) :
-	    hash_words(probe.word, KEY_WORDS_MAX, seed);
-	probe.identity = probe_identity(probe.hash, item->instant->limit->id);
-	table_find(overflow, &probe, 0, &view);
-	if (!decide_in(c, overflow, &probe, &view, first, COUNT_FULL_DENIED))
-		decide_flat(c, first, false);
-}
-
-/* The long way, right for every case. */
-static __attribute__((noinline)) void
-decide_group(struct chunk *c, unsigned first)
-{
-	struct weir_engine *engine = c->worker->engine;
-	struct item *item = &c->item[first];
-
-	if (decide_in(c, &engine->table, &item->probe, &item->view, first,
-	    COUNT_DENIED))
-		return;
-	if (engine->full_policy == WEIR_FULL_SHARED)
-		decide_shared(c, first);
-	else
-		decide_flat(c, first, engine->full_policy == WEIR_FULL_ALLOW);
-}
-
 static inline void
-commit_one(struct chunk *c, unsigned i)
-{
-	const struct item *item = &c->item[i];
-
-	if (item->plan == PLAN_TAKE) {
-		if (table_replace(&item->view, item->desired))
-			return;
-	} else if (item->plan == PLAN_KEEP) {
-		if (table_unchanged(&item->view))
-			return;
-	} else if (item->plan != PLAN_NONE) {
-		return;
-	}
-	decide_group(c, i);
-}
-
-static inline void
-commit(struct chunk *c, unsigned first, unsigned end)
-{
-	for (unsigned i = first; i < end; i++)
-		commit_one(c, i);
-}
-
-static inline void
-commit_late(struct chunk *c, unsigned words)
+settle_late(struct chunk *c, const struct terms *terms,
+    const struct late *late, unsigned words)
 {
 	const struct table *table = &c->worker->engine->table;
 
-	for (unsigned k = 0; k < c->lates; k++) {
-		struct item *item = &c->item[c->late[k]];
+	for (unsigned k = 0; k < late->n; k++) {
+		struct item *item = &c->item[late->item[k]];
+		const struct probe *probe = &item->probe;
+		void *line = table_line(table, probe->hash & table->line_mask,
+		    1);
+		struct view view;
+		bool found = table_find_in_line(line, probe, words, &view) ||
+		    table_find(table, probe, 2, &view);
 
-		item->plan = PLAN_NONE;
-		if (table_find_in_line(table_line(table,
-		    item->probe.hash & table->line_mask, 1), &item->probe,
-		    words, &item->view) ||
-		    table_find(table, &item->probe, 2, &item->view))
-			propose(c, c->late[k]);
-		commit_one(c, c->late[k]);
+		if (!found || !decide_alone(item, &view, terms))
+			decide_group(c, late->item[k]);
 	}
 }
 
+/* Some met a full table. */
 static void
-count_unknown(struct chunk *c, unsigned i, uint8_t *verdict)
+count_by_class(const struct chunk *c, struct worker_counters *to)
 {
-	counter_add(&c->worker->unknown_limits, 1);
-	*verdict = WEIR_DENY;
-	if (c->decisions)
-		c->decisions[i] = (struct weir_decision){
-			.verdict = WEIR_DENY,
-			.decided_by = WEIR_BY_NO_LIMIT,
-		};
-}
+	for (unsigned i = 0; i < c->n; i++) {
+		const struct item *item = &c->item[i];
 
-/* Requests first..end-1 are of one limit, and some met a full table. */
-static void
-count_by_class(const struct chunk *c, unsigned first, unsigned end,
-    struct worker_counters *to)
-{
-	for (unsigned i = first; i < end; i++) {
-		counter_add(&to->packets[c->class[i]], c->requests[i].packets);
-		counter_add(&to->bytes[c->class[i]], c->requests[i].bytes);
+		counter_add(&to->packets[item->class],
+		    c->requests[item->request].packets);
+		counter_add(&to->bytes[item->class],
+		    c->requests[item->request].bytes);
 	}
 }
 
 /*
- * Count requests first..end-1, which are of one limit, and hand out the
- * verdicts. The sums are formed without branches, as nothing is less
- * predictable than a verdict.
+ * Count, and hand out the verdicts. The sums are formed without branches, as
+ * nothing is less predictable than a verdict.
  */
 static inline void
-count_run(const struct chunk *c, unsigned first, unsigned end,
-    uint8_t *verdicts)
+count(const struct chunk *c, uint8_t *verdicts)
 {
-	const struct limit *limit = c->item[first].instant->limit;
-	struct worker_counters *to = &c->worker->counters[limit->id];
-	const struct weir_request *requests = c->requests;
+	struct worker_counters *to =
+	    &c->worker->counters[c->instant->limit->id];
 	uint64_t packets = 0, bytes = 0, passed_packets = 0, passed_bytes = 0;
+	const struct weir_request *requests = c->requests;
 	unsigned classes = 0;
 
-	for (unsigned i = first; i < end; i++) {
-		uint64_t passed = c->class[i] & 1, mask = -passed;
+	for (unsigned i = 0; i < c->n; i++) {
+		const struct item *item = &c->item[i];
+		const struct weir_request *request = &requests[item->request];
+		uint64_t passed = item->class & 1, mask = -passed;
 
-		verdicts[i] = (uint8_t)passed;
-		classes |= c->class[i];
-		packets += requests[i].packets;
-		bytes += requests[i].bytes;
-		passed_packets += requests[i].packets & mask;
-		passed_bytes += requests[i].bytes & mask;
+		verdicts[item->request] = (uint8_t)passed;
+		classes |= item->class;
+		packets += request->packets;
+		bytes += request->bytes;
+		passed_packets += request->packets & mask;
+		passed_bytes += request->bytes & mask;
 	}
 	if (classes >= COUNT_FULL_DENIED) {
-		count_by_class(c, first, end, to);
+		count_by_class(c, to);
 		return;
 	}
 	counter_add(&to->packets[COUNT_PASSED], passed_packets);
@@ -558,46 +273,40 @@ count_run(const struct chunk *c, unsigned first, unsigned end,
 }
 
 static void
-count_mixed(struct chunk *c, unsigned n, uint8_t *verdicts)
+deny_unknown(struct chunk *c, unsigned request, uint8_t *verdict)
 {
-	unsigned first = 0, end;
+	counter_add(&c->worker->unknown_limits, 1);
+	*verdict = WEIR_DENY;
+	if (c->decisions)
+		c->decisions[request] = (struct weir_decision){
+			.verdict = WEIR_DENY,
+			.decided_by = WEIR_BY_NO_LIMIT,
+		};
+}
 
-	for (; first < n; first = end) {
-		const struct instant *instant = c->item[first].instant;
+/* Decide n <= CHUNK requests, limit by limit. */
+static inline __attribute__((always_inline)) void
+check_requests(struct chunk *c, unsigned n, uint8_t *verdicts, unsigned words)
+{
+	uint32_t todo = n < 32 ? (1u << n) - 1 : UINT32_MAX;
 
-		end = first + 1;
-		if (!instant) {
-			count_unknown(c, first, &verdicts[first]);
+	while (todo) {
+		unsigned first = (unsigned)__builtin_ctz(todo);
+		struct terms terms;
+		struct late late;
+
+		c->instant = instant_of(c, c->requests[first].limit);
+		if (!c->instant) {
+			deny_unknown(c, first, &verdicts[first]);
+			todo &= todo - 1;
 			continue;
 		}
-		while (end < n && c->item[end].instant == instant)
-			end++;
-		count_run(c, first, end, verdicts);
+		todo &= ~prepare(c, first, n, words);
+		terms = terms_of(c->instant);
+		settle(c, &terms, &late, words);
+		settle_late(c, &terms, &late, words);
+		count(c, verdicts);
 	}
-}
-
-static inline void
-count(struct chunk *c, unsigned n, uint8_t *verdicts)
-{
-	if (c->uniform)
-		count_run(c, 0, n, verdicts);
-	else
-		count_mixed(c, n, verdicts);
-}
-
-static inline __attribute__((always_inline)) void
-check_chunk(struct chunk *c, unsigned n, uint8_t *verdicts, unsigned words)
-{
-	prepare(c, n, words);
-	c->lates = 0;
-	for (unsigned first = 0; first < n; first += BLOCK) {
-		unsigned end = first + BLOCK < n ? first + BLOCK : n;
-
-		locate(c, first, end, words);
-		commit(c, first, end);
-	}
-	commit_late(c, words);
-	count(c, n, verdicts);
 }
 
 void
@@ -615,15 +324,15 @@ weir_check_burst(struct weir_worker *worker,
 	    memory_order_acquire);
 	worker->burst++;
 	for (size_t done = 0; done < n; done += CHUNK) {
-		unsigned count = n - done < CHUNK ? n - done : CHUNK;
+		unsigned some = n - done < CHUNK ? n - done : CHUNK;
 
 		c.requests = requests + done;
 		c.decisions = decisions ? decisions + done : NULL;
 		if (engine->table.key_words == KEY_WORDS_SMALL)
-			check_chunk(&c, count, verdicts + done,
+			check_requests(&c, some, verdicts + done,
 			    KEY_WORDS_SMALL);
 		else
-			check_chunk(&c, count, verdicts + done,
+			check_requests(&c, some, verdicts + done,
 			    KEY_WORDS_MAX);
 	}
 }

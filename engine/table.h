@@ -264,20 +264,25 @@ table_unchanged(const struct view *view)
 }
 
 /*
- * Take: replace the value, if nothing changed meanwhile.
+ * Take: replace the word, or the value in it, if nothing changed meanwhile.
  *
  * acq_rel: release, so that the loads that found the entry (and a refreshed
  * era) stay before it, T3; acquire, to pair with it in the next taker.
  */
 static inline bool
-table_replace(const struct view *view, uint64_t value)
+table_replace_state(const struct view *view, uint64_t desired)
 {
 	uint64_t expected = view->state;
-	uint64_t desired = value << STATE_VALUE_SHIFT |
-	    (expected & (STATE_GENERATION_MASK | STATE_KIND_MASK));
 
 	return atomic_compare_exchange_strong_explicit(&view->entry->state,
 	    &expected, desired, memory_order_acq_rel, memory_order_relaxed);
+}
+
+static inline bool
+table_replace(const struct view *view, uint64_t value)
+{
+	return table_replace_state(view, value << STATE_VALUE_SHIFT |
+	    (view->state & (STATE_GENERATION_MASK | STATE_KIND_MASK)));
 }
 
 /*
