@@ -9,6 +9,10 @@
  * How many mbufs? A receive call that finds none loses a packet of the capture
  * it reads, so there are always enough: all that the queues, the caches and
  * the packet bursts under way can hold, and what infinite_rx keeps.
+ *
+ * Is a port missing? EAL goes on without a device that it cannot make, and all
+ * ports behind it would move up by one: packets would leave by another port
+ * than was meant. So each device that was asked for must have become a port.
  */
 #include "ports.h"
 
@@ -19,6 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
@@ -81,12 +88,63 @@ find_port(struct ports *ports, struct port *port, uint16_t id)
 	return 0;
 }
 
+/* Whether one who names this device wants ports: all cards, and of what is
+ * virtual that which is called a net. */
+static bool
+wants_port(const struct rte_devargs *devargs)
+{
+	const char *bus = rte_bus_name(devargs->bus);
+
+	if (devargs->policy == RTE_DEV_BLOCKED)
+		return false;
+	if (strcmp(bus, "vdev") == 0)
+		return strncmp(devargs->name, "net_", 4) == 0 ||
+		    strncmp(devargs->name, "eth_", 4) == 0;
+	return strcmp(bus, "pci") == 0;
+}
+
+/* Ports that serve a port of another driver are not ours, but count here. */
+static bool
+has_port(const struct rte_devargs *devargs)
+{
+	struct rte_eth_dev_info info;
+	uint16_t id;
+
+	for (id = rte_eth_find_next(0); id < RTE_MAX_ETHPORTS;
+	     id = rte_eth_find_next((uint16_t)(id + 1))) {
+		if (rte_eth_dev_info_get(id, &info) == 0 &&
+		    rte_dev_devargs(info.device) == devargs)
+			return true;
+	}
+	return false;
+}
+
+static int
+check_devices(void)
+{
+	const struct rte_devargs *devargs;
+	int ret = 0;
+
+	RTE_EAL_DEVARGS_FOREACH(NULL, devargs) {
+		if (!wants_port(devargs) || has_port(devargs))
+			continue;
+		fprintf(stderr, "weir-meter: device %s (%s) has not become a "
+		    "port; what EAL said of it stands above\n", devargs->name,
+		    devargs->args != NULL ? devargs->args : "");
+		ret = -ENODEV;
+	}
+	return ret;
+}
+
 static int
 find_ports(struct ports *ports)
 {
 	uint16_t id;
 	int ret;
 
+	ret = check_devices();
+	if (ret != 0)
+		return ret;
 	RTE_ETH_FOREACH_DEV(id) {
 		ret = find_port(ports, &ports->ports[ports->n], id);
 		if (ret != 0)

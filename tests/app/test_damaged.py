@@ -31,14 +31,25 @@ class Damaged(meter.Case):
         with open(self.capture, "wb") as f:
             f.write(data)
 
-    def refused(self, vdev=None):
-        run = self.run_meter(
-            [vdev or f"net_pcap0,rx_pcap={self.capture}"],
-            self.options + ["--stats", "json"])
-        self.assertEqual(run.status, 2, run.err)
-        self.assertEqual(run.out, "")
-        self.assertNotIn("running", run.err)
+    def refused(self, bad=None, good=()):
+        """Refused, whether it is alone or there are good devices as well.
+        => What was said the last time."""
+        bad = bad or f"net_pcap0,rx_pcap={self.capture}"
+        good = good or [f"net_pcap1,tx_pcap={self.path('out.pcap')}"]
+        for vdevs in ([bad], [bad] + good, good + [bad]):
+            run = self.run_meter(vdevs, self.options + ["--stats", "json"])
+            self.assertEqual(run.status, 2, run.err)
+            self.assertEqual(run.out, "")
+            self.assertNotIn("running", run.err)
         return run.err
+
+    def refused_by_name(self, bad, good=()):
+        """Refused for having become no port, with the device named."""
+        name, _, arguments = bad.partition(",")
+        said = self.refused(bad, good)
+        self.assertIn(f"device {name} ({arguments}) has not become a port",
+                      said)
+        return said
 
     def test_cut_at_every_byte_of_the_last_record(self):
         """100 whole packets, and what is left of one more."""
@@ -68,19 +79,40 @@ class Damaged(meter.Case):
 
     def test_zero_bytes(self):
         self.put(b"")
-        self.assertIn("in.pcap", self.refused())
+        self.refused_by_name(f"net_pcap0,rx_pcap={self.capture}")
 
     def test_cut_header(self):
         self.put(pcapfile.header()[:23])
-        self.assertIn("in.pcap", self.refused())
+        self.refused_by_name(f"net_pcap0,rx_pcap={self.capture}")
 
     def test_no_capture_at_all(self):
         self.put(random.Random(SEED).randbytes(5000))
-        self.assertIn("in.pcap", self.refused())
+        self.refused_by_name(f"net_pcap0,rx_pcap={self.capture}")
 
     def test_missing(self):
-        self.assertIn("none.pcap", self.refused(
-            f"net_pcap0,rx_pcap={self.path('none.pcap')}"))
+        self.refused_by_name(
+            f"net_pcap0,rx_pcap={self.path('none.pcap')}")
+
+    def test_missing_among_several(self):
+        """Left out, it would let the ports behind it move up: what comes in
+        at one network would leave at another."""
+        pcapfile.write(self.capture, plain(10))
+        self.refused_by_name(
+            f"net_pcap0,rx_pcap={self.path('none.pcap')}",
+            [f"net_pcap{i},rx_pcap={self.capture},"
+             f"tx_pcap={self.path(f'out{i}.pcap')}" for i in (1, 2, 3)])
+
+    def test_cannot_be_written(self):
+        """All that passed would be written nowhere."""
+        pcapfile.write(self.capture, plain(10))
+        self.refused_by_name(
+            f"net_pcap1,tx_pcap={self.path('none/out.pcap')}",
+            [f"net_pcap0,rx_pcap={self.capture}"])
+
+    def test_too_many_captures(self):
+        pcapfile.write(self.capture, plain(10))
+        self.refused_by_name(
+            "net_pcap0" + f",rx_pcap={self.capture}" * 17)
 
     def test_not_ethernet(self):
         """The driver would take raw IP for Ethernet and say nothing."""
