@@ -2,6 +2,7 @@
 #include "meter.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,8 +52,9 @@ create_engine(struct meter *meter, const char *path, bool capture_clock)
 		fprintf(stderr, "weir-meter: %s: [table] %s: %s\n", path,
 		    error.field, error.reason);
 	else
-		fprintf(stderr, "weir-meter: %s: [table]: %s\n", path,
-		    strerror(-ret));
+		fprintf(stderr, "weir-meter: %s: [table] capacity: a table "
+		    "for %" PRIu64 " sources: %s\n", path,
+		    (uint64_t)meter->policy.table_capacity, strerror(-ret));
 	return ret;
 }
 

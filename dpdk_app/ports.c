@@ -29,6 +29,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <rte_memory.h>
 
 #include "worker.h"
 
@@ -263,8 +264,10 @@ create_pool(struct ports *ports)
 	if (ports->pool != NULL)
 		return 0;
 	fprintf(stderr, "weir-meter: no memory for %" PRIu64 " mbufs (%" PRIu64
-	    " MiB); give EAL more with -m\n", n,
-	    n * (RTE_MBUF_DEFAULT_BUF_SIZE + sizeof(struct rte_mbuf)) >> 20);
+	    " MiB in one piece); EAL has %" PRIu64 " MiB in all, give it more "
+	    "with -m\n", n,
+	    n * (RTE_MBUF_DEFAULT_BUF_SIZE + sizeof(struct rte_mbuf)) >> 20,
+	    (uint64_t)rte_eal_get_physmem_size() >> 20);
 	return -ENOMEM;
 }
 
