@@ -93,6 +93,13 @@ is_printable(struct piece piece)
 	return true;
 }
 
+/* The mark that some editors put before UTF-8, where nobody sees it. */
+static bool
+has_byte_order_mark(struct piece piece)
+{
+	return piece.length >= 3 && memcmp(piece.start, "\xef\xbb\xbf", 3) == 0;
+}
+
 static void
 copy_piece(char *to, struct piece piece)
 {
@@ -193,6 +200,10 @@ scan_next(struct scan *scan, struct policy_item *item,
 		if (line.length > POLICY_LINE_MAX)
 			return refuse(error, scan->line, scan->section,
 			    "the line is longer than 255 characters");
+		if (scan->line == 1 && has_byte_order_mark(line))
+			return refuse(error, scan->line, scan->section,
+			    "the file starts with a byte order mark, which "
+			    "editors do not show: save it without");
 		if (comment != NULL)
 			line.length = (size_t)(comment - line.start);
 		if (!is_printable(line) ||

@@ -246,8 +246,10 @@ static const struct {
 	    "character that only a comment may hold" },
 	{ GOOD "burst\xc2\xa0= 10 packets\n", ":4: [limit a]: there is a "
 	    "character that only a comment may hold" },
-	{ "\xef\xbb\xbf" GOOD, ":1: there is a character that only a comment "
-	    "may hold" },
+	{ "\xef\xbb\xbf" GOOD, ":1: the file starts with a byte order mark, "
+	    "which editors do not show: save it without" },
+	{ "\xef\xbb" GOOD, ":1: there is a character that only a comment may "
+	    "hold" },
 	{ "[limit a]\rkey = src\rrate = 1 pps\r", ":1: there is a character "
 	    "that only a comment may hold" },
 	{ GOOD "burst = 10\vpackets\n", ":4: [limit a]: there is a character "
