@@ -185,6 +185,19 @@ class Replay(meter.Case):
             oracle.Limit("per-source", 50, 5), late)
         self.assertEqual(report["passed"], 304)  # 5 + 50/s over 5.99 s
 
+    def test_back_behind_a_denial(self):
+        """A denial long after a packet passed, and then a time before that
+        packet: what it spent is still spent."""
+        made = [pcapfile.packet(seconds * 10**9, frames.from_source(
+            "10.0.0.1", size)) for seconds, size in
+            ((10000, 1514), (10100, 1600), (9900, 1514))]
+        pcapfile.write(self.capture, made)
+        report = self.assertReplay(
+            self.policy("999983 bytes/17ms", "1515 bytes"), oracle.Limit(
+                "per-source", Fraction(999983 * 1000, 17), 1515, "bytes"),
+            made)
+        self.assertEqual((report["passed"], report["dropped"]), (1, 2))
+
     def test_two_cores(self):
         """Two workers on one table, each with a capture of its own: nothing
         is lost, and no source gets more than its limit in all."""
@@ -210,6 +223,7 @@ class Replay(meter.Case):
         for key, n in wanted.items():
             entitled = min(n, 20)
             self.assertIn(seen[key], (entitled, entitled - 1), key)
+
 
 if __name__ == "__main__":
     meter.main()
