@@ -10,8 +10,8 @@
  *	late      the same for keys that were not in their home line
  *	count     add up, once
  *
- * All lines are on their way before the first is looked at, as on x86 no memory
- * access behind a locked instruction starts before it is done.
+ * All lines are on their way before the first is looked at: a locked instruction
+ * waits for its line, and holds up what stands behind it.
  */
 #include <string.h>
 
