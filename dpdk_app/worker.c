@@ -155,6 +155,30 @@ drop(struct burst *b)
 	rte_pktmbuf_free_bulk(denied, n_denied);
 }
 
+/*
+ * Some drivers stop at a packet that they cannot send, a long one for example:
+ * go on behind it, once, so that one source does not cost others their packets.
+ *
+ * => How many are sent: those that stand first now.
+ */
+static uint16_t
+transmit(struct burst *b, const struct lane *lane)
+{
+	uint16_t sent, more;
+	struct rte_mbuf *refused;
+
+	sent = rte_eth_tx_burst(lane->tx_port, lane->tx_queue, b->packets,
+	    b->n);
+	if (likely(sent + 1 >= b->n))
+		return sent;
+	refused = b->packets[sent];
+	more = rte_eth_tx_burst(lane->tx_port, lane->tx_queue,
+	    b->packets + sent + 1, (uint16_t)(b->n - sent - 1));
+	sent = (uint16_t)(sent + more);
+	b->packets[sent] = refused; /* in the place of one that is gone */
+	return sent;
+}
+
 static void
 forward(struct burst *b, const struct lane *lane)
 {
@@ -163,8 +187,7 @@ forward(struct burst *b, const struct lane *lane)
 
 	tally->passed += b->n;
 	if (lane->tx_port != PORT_NONE) {
-		sent = rte_eth_tx_burst(lane->tx_port, lane->tx_queue,
-		    b->packets, b->n);
+		sent = transmit(b, lane);
 		tally->tx_failed += (uint64_t)(b->n - sent);
 	}
 	rte_pktmbuf_free_bulk(b->packets + sent, b->n - (unsigned int)sent);
