@@ -47,6 +47,17 @@ on_signal(int signal)
 	workers_stop();
 }
 
+/* Who starts a program with a signal ignored does not want it ended so. */
+static void
+catch_unless_ignored(int signal, const struct sigaction *action)
+{
+	struct sigaction inherited;
+
+	if (sigaction(signal, NULL, &inherited) != 0 ||
+	    inherited.sa_handler != SIG_IGN)
+		sigaction(signal, action, NULL);
+}
+
 /* The first signal of a kind ends the run, a second one the program. */
 static void
 catch_signals(void)
@@ -56,8 +67,8 @@ catch_signals(void)
 		.sa_flags = (int)SA_RESETHAND,
 	};
 
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	catch_unless_ignored(SIGINT, &action);
+	catch_unless_ignored(SIGTERM, &action);
 	sigaction(SIGALRM, &action, NULL);
 }
 
@@ -143,7 +154,7 @@ create_workers(struct run *run)
 	return 0;
 }
 
-/* => 0, or a negative errno value: a worker could not run. */
+/* => 0, or a negative errno value: somebody could not start. */
 static int
 run_workers(struct run *run)
 {
@@ -155,7 +166,11 @@ run_workers(struct run *run)
 			rte_eal_remote_launch(worker_run, &run->workers[i],
 			    run->workers[i].lcore);
 	}
-	if (run->workers[0].n_lanes > 0)
+	/* Only now, as starting others may take long on a busy machine. */
+	ret = start_duration(run->args.duration_us);
+	if (ret != 0)
+		workers_stop();
+	else if (run->workers[0].n_lanes > 0)
 		worker_run(&run->workers[0]);
 	rte_eal_mp_wait_lcore();
 	for (unsigned int i = 0; i < run->n_workers; i++) {
@@ -163,7 +178,7 @@ run_workers(struct run *run)
 			ret = run->workers[i].error;
 	}
 	if (ret != 0)
-		fprintf(stderr, "weir-meter: a worker could not start: %s\n",
+		fprintf(stderr, "weir-meter: it could not start: %s\n",
 		    strerror(-ret));
 	return ret;
 }
@@ -212,8 +227,6 @@ meter_packets(struct run *run, FILE *out)
 	if (prepare(run) != 0)
 		return EXIT_REFUSED;
 	catch_signals();
-	if (start_duration(run->args.duration_us) != 0)
-		return EXIT_REFUSED;
 	fputs("weir-meter: running\n", stderr);
 	if (run_workers(run) != 0)
 		return EXIT_REFUSED;
@@ -243,6 +256,8 @@ main(int argc, char **argv)
 	case ARGS_RUN:
 		break;
 	}
+	/* A report that nobody reads is an error to tell, not to die of. */
+	signal(SIGPIPE, SIG_IGN);
 	out = report_open();
 	if (out == NULL) {
 		perror("weir-meter: standard output");
