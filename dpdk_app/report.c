@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "results.h"
@@ -75,23 +76,40 @@ print_faults(FILE *out, const struct results *r)
 		fputs("NOT everything received is accounted for\n", out);
 }
 
+/* Of the column of names. */
+static int
+name_width(const struct results *r)
+{
+	size_t width = 24;
+
+	for (size_t i = 0; i < r->n_limits; i++) {
+		size_t length = strlen(r->limits[i].name);
+
+		width = length > width ? length : width;
+	}
+	return (int)width;
+}
+
 static void
 print_limits(FILE *out, const struct results *r)
 {
+	int width = name_width(r);
+
 	if (r->n_limits == 0) {
 		fputs("\nno limits: metering is off\n", out);
 		return;
 	}
-	fprintf(out, "\n%-24s %14s %14s %14s %14s %12s\n", "limit",
+	fprintf(out, "\n%-*s %14s %14s %14s %14s %12s %15s\n", width, "limit",
 	    "passed packets", "bytes", "denied packets", "bytes",
-	    "table full");
+	    "table full", "of which passed");
 	for (size_t i = 0; i < r->n_limits; i++) {
 		const struct weir_counters *c = &r->limits[i].counters;
 
-		fprintf(out, "%-24s %14" PRIu64 " %14" PRIu64 " %14" PRIu64
-		    " %14" PRIu64 " %12" PRIu64 "\n", r->limits[i].name,
-		    c->passed_packets, c->passed_bytes, c->denied_packets,
-		    c->denied_bytes, table_full(c));
+		fprintf(out, "%-*s %14" PRIu64 " %14" PRIu64 " %14" PRIu64
+		    " %14" PRIu64 " %12" PRIu64 " %15" PRIu64 "\n", width,
+		    r->limits[i].name, c->passed_packets, c->passed_bytes,
+		    c->denied_packets, c->denied_bytes, table_full(c),
+		    c->full_passed_packets);
 	}
 }
 

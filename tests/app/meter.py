@@ -73,15 +73,21 @@ class Case(unittest.TestCase):
                           more)
 
     def start(self, vdevs, options, cores=1, memory_mb=256,
-              address_space=resource.RLIM_INFINITY):
-        command = [METER] + eal(cores, memory_mb)
+              address_space=resource.RLIM_INFINITY, ignored=(), within=()):
+        """ignored are signals; within is a command to run it under."""
+        def prepare():
+            resource.setrlimit(resource.RLIMIT_AS, (
+                address_space, resource.RLIM_INFINITY))
+            for number in ignored:
+                signal.signal(number, signal.SIG_IGN)
+
+        command = list(within) + [METER] + eal(cores, memory_mb)
         for vdev in vdevs:
             command += ["--vdev", vdev]
         process = subprocess.Popen(
             command + ["--"] + options, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, cwd=self.folder,
-            preexec_fn=lambda: resource.setrlimit(
-                resource.RLIMIT_AS, (address_space, resource.RLIM_INFINITY)))
+            preexec_fn=prepare)
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.kill)

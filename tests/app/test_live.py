@@ -3,6 +3,7 @@
 """Runs that somebody must end, ports in all arrangements, and captures larger
 than the mbuf pool."""
 import signal
+import subprocess
 import time
 
 import frames
@@ -58,10 +59,30 @@ class Live(meter.Case):
                 process = self.start([self.loop], self.options)
                 said = self.wait_until_running(process)
                 # Give it something to report.
-                with self.assertRaises(meter.subprocess.TimeoutExpired):
+                with self.assertRaises(subprocess.TimeoutExpired):
                     process.wait(timeout=0.5)
                 process.send_signal(number)
                 self.assertLoop(self.finish(process, said))
+
+    def test_inherited_ignore(self):
+        """What whoever starts it has ignored stays ignored."""
+        process = self.start([self.loop], self.options,
+                             ignored=[signal.SIGINT])
+        said = self.wait_until_running(process)
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+        process.send_signal(signal.SIGTERM)
+        self.assertLoop(self.finish(process, said))
+
+    def test_report_that_nobody_reads(self):
+        process = self.start([f"net_pcap0,rx_pcap={self.capture}"],
+                             self.options)
+        process.stdout.close()
+        said = process.stderr.read()
+        self.assertEqual(process.wait(timeout=meter.PATIENCE_S), 1, said)
+        self.assertIn("the report is not written: Broken pipe", said)
 
     def test_two_cores_on_loops(self):
         run = self.run_meter(
@@ -156,6 +177,50 @@ class Live(meter.Case):
         self.assertEqual(data(self.path("zero.pcap")), data(self.capture))
         self.assertEqual(data(self.path("own.pcap")), [])
 
+    def interface(self, state):
+        """=> What runs a command beside an interface x0 that takes frames of
+        1500 bytes and their headers and answers nothing."""
+        within = ["unshare", "--net", "sh", "-ec",
+                  "ip link add x0 type veth peer name x1 && "
+                  f"ip link set x1 up && ip link set x0 {state} && "
+                  "exec \"$@\"", "sh"]
+        try:
+            able = subprocess.run(within + ["true"], capture_output=True,
+                                  timeout=meter.PATIENCE_S)
+        except FileNotFoundError:
+            self.skipTest("there is no unshare")
+        if able.returncode != 0:
+            self.skipTest("may not make a network interface")
+        return within
+
+    def test_packet_that_cannot_be_sent(self):
+        """The driver stops at it; those behind it are other people's."""
+        made = packets(40)
+        made[7] = pcapfile.packet(START_NS, frames.from_source(
+            "10.9.9.9", 12000))
+        pcapfile.write(self.capture, made)
+        run = self.run_meter(
+            [f"net_pcap0,rx_pcap={self.capture}", "net_pcap1,tx_iface=x0"],
+            self.options, within=self.interface("up"))
+        self.assertAdds(run.report)
+        self.assertEqual(run.report["passed"], 40)
+        self.assertEqual(run.report["tx_failed"], 1)
+        self.assertEqual(run.status, 0, run.err)
+
+    def test_interface_that_is_down(self):
+        run = self.run_meter(
+            [f"net_pcap0,rx_pcap={self.capture}",
+             "net_af_packet1,iface=x0"],
+            self.options + ["--duration", "0.5"],
+            within=self.interface("down"))
+        self.assertAdds(run.report)
+        self.assertEqual(run.report["packets"], 500)
+        self.assertEqual(run.report["tx_failed"], 0)
+        self.assertEqual(run.report["tx_errors"], 500)
+        self.assertEqual(run.status, 1, run.err)
+        self.assertFalse(run.report["accounted"])
+        self.assertIn("500 errors in sending", run.err)
+
     def test_no_meter(self):
         """Nobody is asked, nothing is counted as limited, all of it passes."""
         pcapfile.write(self.capture, packets(5000, 3) + [
@@ -205,8 +270,33 @@ class Live(meter.Case):
         words = [line.split() for line in run.out.splitlines()]
         self.assertIn(["passed", "10"], words)
         self.assertIn(["dropped", "990"], words)
-        self.assertIn(["per-source", "10", "640", "990", "63360", "0"], words)
+        self.assertIn(["per-source", "10", "640", "990", "63360", "0",
+                       "0"], words)
         self.assertIn(["10.0.0.0", "990"], words)
+
+    def test_text_columns(self):
+        """Rows stand in line with their heads, however long a name, and tell
+        what became of packets that found no room."""
+        many = [pcapfile.packet(START_NS, frames.from_source(
+            f"10.{i >> 8}.{i & 255}.1", 64)) for i in range(3000)]
+        pcapfile.write(self.capture, many)
+        name = "n" * 50
+        policy = self.write(
+            "long.ini", f"[limit {name}]\nkey = src\nrate = 1 packet/s\n"
+            "burst = 1 packet\naction = drop\n"
+            "[table]\ncapacity = 100\nfull = allow\n")
+        run = self.run_meter([f"net_pcap0,rx_pcap={self.capture}"],
+                             ["--policy", policy, "--clock", "capture"])
+        self.assertEqual(run.status, 0, run.err)
+        lines = run.out.splitlines()
+        at = next(i for i, line in enumerate(lines)
+                  if line.startswith("limit "))
+        self.assertEqual(len({len(line) for line in lines[at:at + 3]}), 1)
+        row = lines[at + 1].split()
+        self.assertEqual(row[0], name)
+        self.assertGreater(int(row[5]), 0)
+        self.assertEqual(row[5], row[6])
+        self.assertEqual(int(row[1]) + int(row[6]), 3000)
 
     def test_many_denied_sources(self):
         """More than the report can follow: the loudest are still found, and
