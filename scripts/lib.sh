@@ -30,7 +30,9 @@ needs_of_tests=(
 	"module check check"
 	"module benchmark libbenchmark-dev"
 	"command spin spin"
+	"command ip iproute2"
 	"command spin spin"
+	"command ip iproute2"
 )
 needs_of_ci=(
 	"command clang clang"
