@@ -95,8 +95,7 @@ poll_loop(void *argument)
 
 		n = filter(worker, shared->per_source, true, packets, n,
 		    now_ns);
-		n = filter(worker, shared->together, false, packets, n,
-		    now_ns);
+		n = filter(worker, shared->together, false, packets, n, now_ns);
 		thread->sent += n;
 		/* Once per turn, when nothing of the burst is in use. */
 		weir_worker_quiesce(worker);
