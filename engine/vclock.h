@@ -148,19 +148,10 @@ v_eras_since(const struct vinstant *in, uint32_t era)
 }
 
 /*
- * V - S, where S was written in the instant's era: the level before the cap.
- * Negative when S lies ahead of this clock. Measured from the era's base, for V
- * and S lie up to an era apart on either side of it.
+ * V - S: the level before the cap. Negative when S lies ahead of this clock.
+ * Measured from the era's base, as V and S lie up to an era apart on either side
+ * of it. Beyond 32 eras a bare +-V_FAR.
  */
-static inline int64_t
-v_since_in_era(const struct vinstant *in, uint64_t s)
-{
-	uint64_t into = in->v & (V_ERA_UNITS - 1);
-
-	return (int64_t)into - v_distance(s, in->v - into);
-}
-
-/* The same for any era; beyond 32 eras a bare +-V_FAR. */
 static inline int64_t
 v_since(const struct vinstant *in, uint64_t s, uint32_t era)
 {
