@@ -77,7 +77,7 @@ engine_build(struct weir_engine *e, uint64_t capacity)
 	if (table_create(e, &e->table, table_slots_for(capacity)))
 		return -ENOMEM;
 	if (e->full_policy == WEIR_FULL_SHARED && table_create(e, &e->overflow,
-	    table_slots_for(2ull * e->max_limits * OVERFLOW_BUCKETS)))
+	    table_slots_for((uint64_t)e->max_limits * OVERFLOW_BUCKETS)))
 		return -ENOMEM;
 	e->gone = memory_take(&e->memory, e->max_limits * sizeof(*e->gone));
 	none = memory_take(&e->memory, sizeof(*none));

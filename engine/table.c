@@ -10,7 +10,7 @@ table_slots_for(uint64_t capacity)
 {
 	uint64_t slots = WINDOW_SLOTS;
 
-	while (slots < 2 * capacity)
+	while (slots < 4 * capacity)
 		slots <<= 1;
 	return slots;
 }

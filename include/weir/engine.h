@@ -33,7 +33,8 @@ enum weir_full_policy {
 struct weir_engine_params {
 	size_t size;       /* sizeof(struct weir_engine_params) */
 	uint64_t capacity; /* keys to hold at once, 1..WEIR_CAPACITY_MAX;
-	                      the table has at least twice as many slots */
+	                      the table has at least four times as many
+	                      slots, and room for more keys as it fills up */
 	uint32_t key_size; /* bytes of every key, 1..WEIR_KEY_SIZE_MAX; up to
 	                      16 an entry takes 32 bytes, beyond that 64 */
 	uint32_t max_limits; /* limits at most, 1..WEIR_LIMITS_MAX; 0: 64 */
