@@ -64,6 +64,7 @@ decide_alone(struct item *item, const struct view *view,
 	uint64_t state = view->state, units = item->cost * terms->token;
 	int64_t left = terms->into -
 	    ((int64_t)(state - terms->base) >> STATE_VALUE_SHIFT);
+	bool done;
 
 	if (item->next != NONE || ctl_era(view->ctl) != terms->era ||
 	    item->cost == 0)
@@ -73,11 +74,15 @@ decide_alone(struct item *item, const struct view *view,
 		state = terms->pinned |
 		    (state & ((1u << STATE_VALUE_SHIFT) - 1));
 	}
-	item->class = COUNT_DENIED;
-	if (item->cost > terms->capacity || (int64_t)units > left)
+	/* The class is stored behind the CAS, which would wait for it. */
+	if (item->cost > terms->capacity || (int64_t)units > left) {
+		item->class = COUNT_DENIED;
 		return table_unchanged(view);
+	}
+	done = table_replace_state(view,
+	    state + (units << STATE_VALUE_SHIFT));
 	item->class = COUNT_PASSED;
-	return table_replace_state(view, state + (units << STATE_VALUE_SHIFT));
+	return done;
 }
 
 /* Constant sizes, so that the common ones become single loads. */
@@ -148,12 +153,12 @@ prepare(struct chunk *c, unsigned first, unsigned n, unsigned words)
 	const bool bytes = limit->unit == WEIR_UNIT_BYTES;
 	uint8_t heads[GROUP_HEADS];
 	uint32_t taken = 0;
+	unsigned items = 0;
 
 	memset(heads, NONE, sizeof(heads));
-	c->n = 0;
 	for (unsigned r = first; r < n; r++) {
 		const struct weir_request *request = &c->requests[r];
-		struct item *item = &c->item[c->n];
+		struct item *item = &c->item[items];
 		struct probe *probe = &item->probe;
 
 		if (request->limit != id)
@@ -165,8 +170,9 @@ prepare(struct chunk *c, unsigned first, unsigned n, unsigned words)
 		table_prefetch(&table, probe->hash);
 		item->cost = bytes ? request->bytes : request->packets;
 		item->request = r;
-		group(c, heads, c->n++, words);
+		group(c, heads, items++, words);
 	}
+	c->n = items;
 	return taken;
 }
 
