@@ -133,6 +133,16 @@ ask(struct burst *b, const struct lane *lane)
 	}
 }
 
+static bool
+all_pass(const struct burst *b)
+{
+	unsigned int others = 0;
+
+	for (uint16_t i = 0; i < b->n; i++)
+		others |= b->verdicts[i] ^ WEIR_PASS;
+	return others == 0;
+}
+
 /* Take what is denied out of the burst, in order, and free it. */
 static void
 drop(struct burst *b)
@@ -141,6 +151,8 @@ drop(struct burst *b)
 	struct rte_mbuf *denied[WORKER_BURST];
 	uint16_t n_denied = 0, n_passed = 0;
 
+	if (all_pass(b))
+		return;
 	for (uint16_t i = 0; i < b->n; i++) {
 		if (b->verdicts[i] == WEIR_PASS) {
 			b->packets[n_passed++] = b->packets[i];
