@@ -8,6 +8,7 @@
 extern const struct bench_case bench_floor_line;
 extern const struct bench_case bench_check_one;
 extern const struct bench_case bench_check_burst;
+extern const struct bench_case bench_check_pipelined;
 extern const struct bench_case bench_rte_hash_meter;
 extern const struct bench_case bench_rte_hash_meter_spinlock;
 

@@ -14,6 +14,7 @@ const struct bench_case *const bench_cases[] = {
 	&bench_floor_line,
 	&bench_check_one,
 	&bench_check_burst,
+	&bench_check_pipelined,
 	&bench_rte_hash_meter,
 	&bench_rte_hash_meter_spinlock,
 	NULL,

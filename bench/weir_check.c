@@ -148,6 +148,24 @@ weir_setup(uint64_t n_keys, void **state, struct bench_table *table)
 	return NULL;
 }
 
+static inline void
+requests_make(const struct weir_state *s, const struct bench_key *keys,
+    struct weir_request *requests)
+{
+	for (size_t j = 0; j < BENCH_BURST; j++)
+		requests[j] = request_make(s, &keys[j], WORKLOAD_PACKET_BYTES);
+}
+
+static inline uint64_t
+passes(const uint8_t *verdicts)
+{
+	uint64_t passed = 0;
+
+	for (size_t j = 0; j < BENCH_BURST; j++)
+		passed += verdicts[j] == WEIR_PASS;
+	return passed;
+}
+
 static uint64_t
 burst_run(void *state, const struct bench_key *keys, size_t n)
 {
@@ -159,14 +177,38 @@ burst_run(void *state, const struct bench_key *keys, size_t n)
 	for (size_t i = 0; i < n; i += BENCH_BURST) {
 		uint64_t now_ns = weir_clock_now_ns(s->clock);
 
-		for (size_t j = 0; j < BENCH_BURST; j++)
-			requests[j] = request_make(s, &keys[i + j],
-			    WORKLOAD_PACKET_BYTES);
+		requests_make(s, &keys[i], requests);
 		weir_check_burst(s->worker, requests, BENCH_BURST, now_ns,
 		    verdicts, NULL);
-		for (size_t j = 0; j < BENCH_BURST; j++)
-			passed += verdicts[j] == WEIR_PASS;
+		passed += passes(verdicts);
 		weir_worker_quiesce(s->worker);
+	}
+	return passed;
+}
+
+/* Each packet burst is prepared before the one ahead of it is decided. */
+static uint64_t
+pipelined_run(void *state, const struct bench_key *keys, size_t n)
+{
+	const struct weir_state *s = state;
+	struct weir_request requests[WEIR_PREPARED_MAX][BENCH_BURST];
+	uint8_t verdicts[BENCH_BURST];
+	uint64_t passed = 0;
+
+	for (size_t i = 0; i <= n; i += BENCH_BURST) {
+		struct weir_request *next =
+		    requests[i / BENCH_BURST % WEIR_PREPARED_MAX];
+
+		if (i < n) {
+			requests_make(s, &keys[i], next);
+			weir_prepare(s->worker, next, BENCH_BURST);
+		}
+		if (i > 0) {
+			weir_decide(s->worker, weir_clock_now_ns(s->clock),
+			    verdicts, NULL);
+			passed += passes(verdicts);
+			weir_worker_quiesce(s->worker);
+		}
 	}
 	return passed;
 }
@@ -241,6 +283,14 @@ const struct bench_case bench_check_one = {
 	.name = "check/one",
 	.setup = weir_setup,
 	.run = one_run,
+	.verify = weir_verify,
+	.teardown = weir_teardown,
+};
+
+const struct bench_case bench_check_pipelined = {
+	.name = "check/pipelined",
+	.setup = weir_setup,
+	.run = pipelined_run,
 	.verify = weir_verify,
 	.teardown = weir_teardown,
 };

@@ -2,8 +2,9 @@
 /*
  * The packet-burst path.
  *
- *	prepare   of the requests of one limit: hash the keys, prefetch their
- *	          home lines, chain equal keys into groups
+ *	prepare   sort the requests into runs of one limit; hash the keys,
+ *	          prefetch their home lines, chain equal keys into groups
+ *	decide    each run:
  *	settle    find each group's entry in its home line; decide it and write
  *	          the outcome by one CAS, in line where the group is one request
  *	          and nothing is special, else by decide_group()
@@ -13,12 +14,20 @@
  * All lines are on their way before the first is looked at: a locked instruction
  * waits for its line, and holds up what stands behind it.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "chunk.h"
 #include "hash.h"
 
 #define GROUP_HEADS 256u /* small hash of the chunk's keys; power of two */
+
+/*
+ * Of a chunk that is prepared behind another, so many lines are fetched at
+ * once, about what a core can have in flight; more would make it wait. The
+ * rest are fetched one by one while the chunk ahead is decided.
+ */
+#define FETCH_AT_ONCE 12u
 
 /*
  * A limit's rate and clock, in the form in which they meet a state word. Values
@@ -139,21 +148,22 @@ group(struct chunk *c, uint8_t *heads, unsigned i, unsigned words)
 }
 
 /*
- * Take those of n <= CHUNK requests that are of the chunk's limit, from the
- * first one on. => A bit for each that was taken.
+ * Make a run of those requests that are of this limit, from the first one on.
+ * => A bit for each that was taken.
  */
 static inline uint32_t
-prepare(struct chunk *c, unsigned first, unsigned n, unsigned words)
+prepare_run(struct chunk *c, unsigned first, const struct limit *limit,
+    unsigned words)
 {
 	const struct weir_engine *engine = c->worker->engine;
 	const struct table table = engine->table;
-	const struct limit *limit = c->instant->limit;
 	const uint32_t key_size = engine->key_size, id = limit->id;
 	const uint64_t seed = limit->hash_seed;
 	const bool bytes = limit->unit == WEIR_UNIT_BYTES;
+	const unsigned n = c->n;
 	uint8_t heads[GROUP_HEADS];
 	uint32_t taken = 0;
-	unsigned items = 0;
+	unsigned items = c->items;
 
 	memset(heads, NONE, sizeof(heads));
 	for (unsigned r = first; r < n; r++) {
@@ -167,13 +177,58 @@ prepare(struct chunk *c, unsigned first, unsigned n, unsigned words)
 		key_load(probe->word, request->key, key_size, words);
 		probe->hash = hash_words(probe->word, words, seed);
 		probe->identity = probe_identity(probe->hash, id);
-		table_prefetch(&table, probe->hash);
+		if (items < c->fetched)
+			table_prefetch(&table, probe->hash);
 		item->cost = bytes ? request->bytes : request->packets;
 		item->request = r;
 		group(c, heads, items++, words);
 	}
-	c->n = items;
+	c->items = items;
+	c->run[c->runs++] = (struct run){.limit = id, .end = items};
 	return taken;
+}
+
+static inline void
+prepare_runs(struct chunk *c, unsigned words)
+{
+	uint32_t todo = c->n < CHUNK ? (1u << c->n) - 1 : UINT32_MAX;
+
+	while (todo) {
+		unsigned first = (unsigned)__builtin_ctz(todo);
+		uint32_t limit = c->requests[first].limit;
+
+		if (limit < c->limits->count) {
+			todo &= ~prepare_run(c, first, c->limits->limit[limit],
+			    words);
+		} else {
+			c->unknown |= 1u << first;
+			todo &= todo - 1;
+		}
+	}
+}
+
+/*
+ * The first half: n <= CHUNK requests, of which the keys are read and nothing
+ * is decided. `fetch` home lines are fetched at once.
+ */
+static void
+prepare(struct chunk *c, struct weir_worker *worker,
+    const struct weir_request *requests, size_t n, uint32_t fetch)
+{
+	c->worker = worker;
+	/* E1 acquire <- release in limit.c: the set and its limits. */
+	c->limits = atomic_load_explicit(&worker->engine->limits,
+	    memory_order_acquire);
+	c->requests = requests;
+	c->n = (uint32_t)n;
+	c->unknown = 0;
+	c->items = 0;
+	c->fetched = fetch;
+	c->runs = 0;
+	if (worker->engine->table.key_words == KEY_WORDS_SMALL)
+		prepare_runs(c, KEY_WORDS_SMALL);
+	else
+		prepare_runs(c, KEY_WORDS_MAX);
 }
 
 /* The leaders that were not in their home line. */
@@ -183,16 +238,20 @@ struct late {
 };
 
 static inline void
-settle(struct chunk *c, const struct terms *terms, struct late *late,
-    unsigned words)
+settle(struct chunk *c, unsigned first, unsigned end,
+    const struct terms *terms, struct late *late, unsigned words)
 {
 	const struct table table = c->worker->engine->table;
+	struct chunk *next = c->next;
 
 	late->n = 0;
-	for (unsigned i = 0; i < c->n; i++) {
+	for (unsigned i = first; i < end; i++) {
 		struct item *item = &c->item[i];
 		struct view view;
 
+		if (next && next->fetched < next->items)
+			table_prefetch(&table,
+			    next->item[next->fetched++].probe.hash);
 		if (!item->leads)
 			continue;
 		if (c->decisions) {
@@ -231,9 +290,10 @@ settle_late(struct chunk *c, const struct terms *terms,
 
 /* Some met a full table. */
 static void
-count_by_class(const struct chunk *c, struct worker_counters *to)
+count_by_class(const struct chunk *c, unsigned first, unsigned end,
+    struct worker_counters *to)
 {
-	for (unsigned i = 0; i < c->n; i++) {
+	for (unsigned i = first; i < end; i++) {
 		const struct item *item = &c->item[i];
 
 		counter_add(&to->packets[item->class],
@@ -248,7 +308,7 @@ count_by_class(const struct chunk *c, struct worker_counters *to)
  * nothing is less predictable than a verdict.
  */
 static inline void
-count(const struct chunk *c, uint8_t *verdicts)
+count(const struct chunk *c, unsigned first, unsigned end, uint8_t *verdicts)
 {
 	struct worker_counters *to =
 	    &c->worker->counters[c->instant->limit->id];
@@ -256,7 +316,7 @@ count(const struct chunk *c, uint8_t *verdicts)
 	const struct weir_request *requests = c->requests;
 	unsigned classes = 0;
 
-	for (unsigned i = 0; i < c->n; i++) {
+	for (unsigned i = first; i < end; i++) {
 		const struct item *item = &c->item[i];
 		const struct weir_request *request = &requests[item->request];
 		uint64_t passed = item->class & 1, mask = -passed;
@@ -269,7 +329,7 @@ count(const struct chunk *c, uint8_t *verdicts)
 		passed_bytes += request->bytes & mask;
 	}
 	if (classes >= COUNT_FULL_DENIED) {
-		count_by_class(c, to);
+		count_by_class(c, first, end, to);
 		return;
 	}
 	counter_add(&to->packets[COUNT_PASSED], passed_packets);
@@ -279,40 +339,66 @@ count(const struct chunk *c, uint8_t *verdicts)
 }
 
 static void
-deny_unknown(struct chunk *c, unsigned request, uint8_t *verdict)
+deny_unknown(struct chunk *c, uint8_t *verdicts)
 {
-	counter_add(&c->worker->unknown_limits, 1);
-	*verdict = WEIR_DENY;
-	if (c->decisions)
-		c->decisions[request] = (struct weir_decision){
-			.verdict = WEIR_DENY,
-			.decided_by = WEIR_BY_NO_LIMIT,
-		};
+	for (uint32_t todo = c->unknown; todo; todo &= todo - 1) {
+		unsigned request = (unsigned)__builtin_ctz(todo);
+
+		counter_add(&c->worker->unknown_limits, 1);
+		verdicts[request] = WEIR_DENY;
+		if (c->decisions)
+			c->decisions[request] = (struct weir_decision){
+				.verdict = WEIR_DENY,
+				.decided_by = WEIR_BY_NO_LIMIT,
+			};
+	}
 }
 
-/* Decide n <= CHUNK requests, limit by limit. */
 static inline __attribute__((always_inline)) void
-check_requests(struct chunk *c, unsigned n, uint8_t *verdicts, unsigned words)
+decide_runs(struct chunk *c, uint8_t *verdicts, unsigned words)
 {
-	uint32_t todo = n < 32 ? (1u << n) - 1 : UINT32_MAX;
+	unsigned first = 0;
 
-	while (todo) {
-		unsigned first = (unsigned)__builtin_ctz(todo);
+	for (unsigned i = 0; i < c->runs; i++) {
+		const struct run run = c->run[i];
 		struct terms terms;
 		struct late late;
 
-		c->instant = instant_of(c, c->requests[first].limit);
-		if (!c->instant) {
-			deny_unknown(c, first, &verdicts[first]);
-			todo &= todo - 1;
-			continue;
-		}
-		todo &= ~prepare(c, first, n, words);
+		c->instant = instant_of(c, run.limit);
 		terms = terms_of(c->instant);
-		settle(c, &terms, &late, words);
+		settle(c, first, run.end, &terms, &late, words);
 		settle_late(c, &terms, &late, words);
-		count(c, verdicts);
+		count(c, first, run.end, verdicts);
+		first = run.end;
 	}
+}
+
+/* The second half; next is what is prepared behind it, or NULL. */
+static void
+decide(struct chunk *c, struct chunk *next, uint64_t now_ns, uint8_t *verdicts,
+    struct weir_decision *decisions)
+{
+	struct weir_worker *worker = c->worker;
+
+	/* Limits may have come since. E1, as in prepare(). */
+	c->limits = atomic_load_explicit(&worker->engine->limits,
+	    memory_order_acquire);
+	c->next = next;
+	c->now_ns = now_ns;
+	c->decisions = decisions;
+	worker->burst++;
+	if (worker->engine->table.key_words == KEY_WORDS_SMALL)
+		decide_runs(c, verdicts, KEY_WORDS_SMALL);
+	else
+		decide_runs(c, verdicts, KEY_WORDS_MAX);
+	if (c->unknown)
+		deny_unknown(c, verdicts);
+}
+
+static inline size_t
+chunk_size(size_t n)
+{
+	return n < CHUNK ? n : CHUNK;
 }
 
 void
@@ -320,26 +406,22 @@ weir_check_burst(struct weir_worker *worker,
     const struct weir_request *requests, size_t n, uint64_t now_ns,
     uint8_t *verdicts, struct weir_decision *decisions)
 {
-	struct weir_engine *engine = worker->engine;
-	struct chunk c;
+	struct chunk chunk[2];
+	size_t prepared = chunk_size(n), decided = 0;
 
-	c.worker = worker;
-	c.now_ns = now_ns;
-	/* E1 acquire <- release in limit.c: the set and its limits. */
-	c.limits = atomic_load_explicit(&engine->limits,
-	    memory_order_acquire);
-	worker->burst++;
-	for (size_t done = 0; done < n; done += CHUNK) {
-		unsigned some = n - done < CHUNK ? n - done : CHUNK;
+	if (n == 0)
+		return;
+	prepare(&chunk[0], worker, requests, prepared, CHUNK);
+	for (unsigned i = 0; decided < n; i ^= 1) {
+		size_t next = chunk_size(n - prepared);
 
-		c.requests = requests + done;
-		c.decisions = decisions ? decisions + done : NULL;
-		if (engine->table.key_words == KEY_WORDS_SMALL)
-			check_requests(&c, some, verdicts + done,
-			    KEY_WORDS_SMALL);
-		else
-			check_requests(&c, some, verdicts + done,
-			    KEY_WORDS_MAX);
+		if (next)
+			prepare(&chunk[i ^ 1], worker, requests + prepared,
+			    next, FETCH_AT_ONCE);
+		prepared += next;
+		decide(&chunk[i], next ? &chunk[i ^ 1] : NULL, now_ns, verdicts + decided,
+		    decisions ? decisions + decided : NULL);
+		decided += chunk[i].n;
 	}
 }
 
@@ -351,4 +433,36 @@ weir_check(struct weir_worker *worker, const struct weir_request *request,
 
 	weir_check_burst(worker, request, 1, now_ns, &verdict, decision);
 	return verdict;
+}
+
+int
+weir_prepare(struct weir_worker *worker, const struct weir_request *requests,
+    size_t n)
+{
+	unsigned slot = worker->first_prepared + worker->n_prepared;
+
+	if (n == 0 || n > WEIR_BURST_MAX)
+		return -EINVAL;
+	if (worker->n_prepared == WEIR_PREPARED_MAX)
+		return -EBUSY;
+	worker->n_prepared++;
+	prepare(&worker->prepared[slot % WEIR_PREPARED_MAX], worker, requests,
+	    n, worker->n_prepared == 1 ? CHUNK : FETCH_AT_ONCE);
+	return 0;
+}
+
+size_t
+weir_decide(struct weir_worker *worker, uint64_t now_ns, uint8_t *verdicts,
+    struct weir_decision *decisions)
+{
+	struct chunk *c = &worker->prepared[worker->first_prepared], *next;
+
+	if (worker->n_prepared == 0)
+		return 0;
+	worker->first_prepared = (worker->first_prepared + 1) %
+	    WEIR_PREPARED_MAX;
+	next = --worker->n_prepared ?
+	    &worker->prepared[worker->first_prepared] : NULL;
+	decide(c, next, now_ns, verdicts, decisions);
+	return c->n;
 }

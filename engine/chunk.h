@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Up to 32 requests of one limit, on their way through check.c.
+ * Up to 32 requests on their way through check.c, sorted into runs of one limit
+ * each.
  *
  * Requests with equal keys form a group: a chain of items from the one that
  * leads it. Groups are what is decided; most have one member.
@@ -12,7 +13,7 @@
 
 #include "worker.h"
 
-#define CHUNK 32u
+#define CHUNK ((unsigned)WEIR_BURST_MAX)
 #define NONE 0xffu /* no item */
 
 struct item {
@@ -27,15 +28,29 @@ struct item {
 	bool leads;
 };
 
+/* Items of one limit, up to the next run's. */
+struct run {
+	uint32_t limit;
+	uint32_t end;
+};
+
 struct chunk {
 	struct weir_worker *worker;
 	const struct limit_set *limits;
+	/* What prepare() fills in. */
 	const struct weir_request *requests;
-	struct weir_decision *decisions; /* beside requests, or NULL */
-	uint64_t now_ns;
-	const struct instant *instant; /* of the limit of all items */
-	unsigned n;
+	uint32_t n;       /* requests */
+	uint32_t unknown; /* a bit for each that names no limit */
+	uint32_t runs;
+	uint32_t items;
+	uint32_t fetched; /* of the items, how many home lines were asked for */
+	struct run run[CHUNK];
 	struct item item[CHUNK];
+	/* What decide() is given. */
+	uint64_t now_ns;
+	struct weir_decision *decisions; /* beside requests, or NULL */
+	struct chunk *next; /* prepared behind this one, or NULL */
+	const struct instant *instant; /* of the run that is being decided */
 };
 
 /* A limit's clock at now_ns. => NULL: no such limit. */

@@ -6,7 +6,7 @@
 
 #include <urcu-qsbr.h>
 
-#include "worker.h"
+#include "chunk.h"
 
 /*
  * liburcu registers threads, not handles: the first worker of a thread does
@@ -20,7 +20,8 @@ static size_t
 worker_size(const struct weir_engine *engine)
 {
 	return sizeof(struct weir_worker) + 64 + (size_t)engine->max_limits *
-	    (sizeof(struct instant) + sizeof(struct worker_counters));
+	    (sizeof(struct instant) + sizeof(struct worker_counters)) +
+	    WEIR_PREPARED_MAX * sizeof(struct chunk);
 }
 
 static struct weir_worker *
@@ -36,6 +37,7 @@ worker_new(struct weir_engine *engine)
 	w->instants = (struct instant *)behind;
 	w->counters = (struct worker_counters *)
 	    (w->instants + engine->max_limits);
+	w->prepared = (struct chunk *)(w->counters + engine->max_limits);
 	w->size = size;
 	w->engine = engine;
 	return w;

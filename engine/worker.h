@@ -25,6 +25,8 @@ struct worker_counters {
 	_Atomic uint64_t bytes[COUNT_CLASSES];
 };
 
+struct chunk;
+
 /* A limit's clock as of one packet burst. */
 struct instant {
 	uint64_t burst; /* the packet burst it was computed for */
@@ -44,6 +46,11 @@ struct weir_worker {
 	/* Q1: release by weir_worker_quiesce(), acquire after a grace period.
 	 * liburcu orders the same; this says it so that tools see it too. */
 	_Atomic uint64_t quiescences;
+
+	/* Packet bursts between weir_prepare() and weir_decide(): a queue. */
+	struct chunk *prepared;
+	unsigned first_prepared;
+	unsigned n_prepared;
 
 	struct weir_worker *next;  /* engine->workers */
 	size_t size;               /* of this and the arrays behind it */

@@ -86,6 +86,41 @@ weir_check_burst(struct weir_worker *worker,
     const struct weir_request *requests, size_t n, uint64_t now_ns,
     uint8_t *verdicts, struct weir_decision *decisions);
 
+/*
+ * The same in two calls, for callers who have something to do in between, best
+ * of all the next packet burst:
+ *
+ *	weir_prepare(worker, next_requests, n);   its lines are on their way
+ *	weir_decide(worker, now_ns, verdicts, NULL);   the one before
+ *
+ * weir_prepare() reads the keys and fetches what they will need; it decides
+ * nothing and changes nothing. Up to WEIR_PREPARED_MAX packet bursts may be
+ * waiting. The requests must stay as they are until they are decided; the keys
+ * need not. A request whose limit does not exist yet stays without one.
+ * Between the two calls everything is allowed, weir_check(), weir_check_burst()
+ * and weir_worker_quiesce() included.
+ *
+ * => 0. -EINVAL: n is 0 or above WEIR_BURST_MAX. -EBUSY: WEIR_PREPARED_MAX are
+ *    waiting already.
+ * => The worker's own thread.
+ */
+#define WEIR_BURST_MAX 32
+#define WEIR_PREPARED_MAX 2
+WEIR_API int
+weir_prepare(struct weir_worker *worker, const struct weir_request *requests,
+    size_t n);
+
+/*
+ * Decide the packet burst that was prepared first of those that wait, as
+ * weir_check_burst() would decide it at the time of this call.
+ *
+ * => How many requests it had, each with its verdict; 0: none was waiting.
+ * => The worker's own thread.
+ */
+WEIR_API size_t
+weir_decide(struct weir_worker *worker, uint64_t now_ns, uint8_t *verdicts,
+    struct weir_decision *decisions);
+
 WEIR_END_DECLS
 
 #endif
