@@ -11,6 +11,7 @@ extern const struct bench_case bench_check_burst;
 extern const struct bench_case bench_check_pipelined;
 extern const struct bench_case bench_rte_hash_meter;
 extern const struct bench_case bench_rte_hash_meter_spinlock;
+extern const struct bench_case bench_rte_hash_meter_prefetch;
 
 /*
  * The slots and the size of an entry of weir's table for n_keys keys.

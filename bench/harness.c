@@ -17,6 +17,7 @@ const struct bench_case *const bench_cases[] = {
 	&bench_check_pipelined,
 	&bench_rte_hash_meter,
 	&bench_rte_hash_meter_spinlock,
+	&bench_rte_hash_meter_prefetch,
 	NULL,
 };
 

@@ -22,6 +22,17 @@ TARGETS = (
     ("check/burst", "floor/line", 8000000, 2.3, "at most"),
     ("peer/rte_hash_meter_spinlock", "check/burst", 1000000, 2.5, "at least"),
     ("peer/rte_hash_meter_spinlock", "check/burst", 8000000, 3.0, "at least"),
+    ("check/pipelined", "floor/line", 1000000, 2.0, "at most"),
+    ("check/pipelined", "floor/line", 8000000, 1.6, "at most"),
+    ("peer/rte_hash_meter_spinlock", "check/pipelined", 1000000, 3.3,
+     "at least"),
+    ("peer/rte_hash_meter_spinlock", "check/pipelined", 8000000, 4.0,
+     "at least"),
+    # The same peer with its meters prefetched: for comparison.
+    ("peer/rte_hash_meter_spinlock_prefetch", "check/burst", 1000000, None,
+     ""),
+    ("peer/rte_hash_meter_spinlock_prefetch", "check/burst", 8000000, None,
+     ""),
 )
 
 
@@ -74,6 +85,10 @@ def ratios_print(rows):
         value = (statistics.median(rows[names[0]]) /
                  statistics.median(rows[names[1]]))
         least = min(rows[names[0]]) / min(rows[names[1]])
+        if bound is None:
+            print(f"| {upper} over {lower} | {keys} | {value:.2f} |"
+                  f" {least:.2f} | none | |")
+            continue
         met = value <= bound if side == "at most" else value >= bound
         missed += not met
         print(f"| {upper} over {lower} | {keys} | {value:.2f} | {least:.2f}"

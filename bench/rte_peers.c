@@ -187,9 +187,10 @@ meter_pass(struct peer *p, struct meter *m, uint64_t now_tsc, bool locked)
 	return color == RTE_COLOR_GREEN;
 }
 
-/* `locked` is a constant where this is inlined. */
+/* `locked` and `prefetched` are constants where this is inlined. */
 static inline __attribute__((always_inline)) uint64_t
-peer_run(struct peer *p, const struct bench_key *keys, size_t n, bool locked)
+peer_run(struct peer *p, const struct bench_key *keys, size_t n, bool locked,
+    bool prefetched)
 {
 	const void *pointers[BENCH_BURST];
 	int32_t positions[BENCH_BURST];
@@ -203,7 +204,7 @@ peer_run(struct peer *p, const struct bench_key *keys, size_t n, bool locked)
 		if (rte_hash_lookup_bulk(p->hash, pointers, BENCH_BURST,
 			positions) != 0)
 			return 0;
-		for (size_t j = 0; j < BENCH_BURST; j++) {
+		for (size_t j = 0; prefetched && j < BENCH_BURST; j++) {
 			if (positions[j] >= 0)
 				rte_prefetch0(&p->meters[positions[j]]);
 		}
@@ -219,13 +220,19 @@ peer_run(struct peer *p, const struct bench_key *keys, size_t n, bool locked)
 static uint64_t
 meter_run(void *state, const struct bench_key *keys, size_t n)
 {
-	return peer_run(state, keys, n, false);
+	return peer_run(state, keys, n, false, false);
 }
 
 static uint64_t
 spinlock_run(void *state, const struct bench_key *keys, size_t n)
 {
-	return peer_run(state, keys, n, true);
+	return peer_run(state, keys, n, true, false);
+}
+
+static uint64_t
+prefetch_run(void *state, const struct bench_key *keys, size_t n)
+{
+	return peer_run(state, keys, n, true, true);
 }
 
 /* Keys are found, and their meters show that what passed was taken. That all
@@ -260,6 +267,14 @@ const struct bench_case bench_rte_hash_meter = {
 	.name = "peer/rte_hash_meter",
 	.setup = peer_setup,
 	.run = meter_run,
+	.verify = peer_verify,
+	.teardown = peer_teardown,
+};
+
+const struct bench_case bench_rte_hash_meter_prefetch = {
+	.name = "peer/rte_hash_meter_spinlock_prefetch",
+	.setup = peer_setup,
+	.run = prefetch_run,
 	.verify = peer_verify,
 	.teardown = peer_teardown,
 };

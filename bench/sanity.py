@@ -16,8 +16,10 @@ CASES = (
     "floor/line",
     "check/one",
     "check/burst",
+    "check/pipelined",
     "peer/rte_hash_meter",
     "peer/rte_hash_meter_spinlock",
+    "peer/rte_hash_meter_spinlock_prefetch",
 )
 KEYS = (1000, 100000, 1000000, 8000000)
 
