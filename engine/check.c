@@ -52,8 +52,8 @@ terms_of(const struct instant *instant)
 	return (struct terms){
 		.base = (v - into) << STATE_VALUE_SHIFT,
 		.into = (int64_t)into,
-		.pinned = (v - rate->full) << STATE_VALUE_SHIFT,
-		.full = (int64_t)rate->full,
+		.pinned = (v - (uint64_t)instant->at.most) << STATE_VALUE_SHIFT,
+		.full = instant->at.most,
 		.token = rate->token,
 		.capacity = rate->capacity,
 		.era = instant->at.era,

@@ -51,7 +51,7 @@ static bool
 settle_plain(struct chunk *c, unsigned i)
 {
 	const struct rate *rate = &c->instant->limit->rate;
-	struct purse purse = purse_full(rate, &c->instant->at);
+	struct purse purse = purse_full(&c->instant->at);
 	uint64_t cost = c->item[i].cost;
 
 	if (cost != 0 && cost <= rate->capacity)
@@ -104,8 +104,8 @@ decide_found(struct chunk *c, unsigned first, struct view *view,
 	 * is idle for certain. */
 	bool stale = eras >= 2 ||
 	    (eras == 1 && limit_idle(limit, &instant->at, s, era));
-	struct purse purse = stale ? purse_full(&limit->rate, &instant->at) :
-	    purse_open(&limit->rate, &instant->at, s,
+	struct purse purse = stale ? purse_full(&instant->at) :
+	    purse_open(&instant->at, s,
 		v_since(&instant->at, s, era));
 
 	if (spend_group(c, first, &purse, denied) == 0)
@@ -126,7 +126,7 @@ decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
     unsigned first, enum count_class denied, bool impatient)
 {
 	const struct instant *instant = c->instant;
-	struct purse purse = purse_full(&instant->limit->rate, &instant->at);
+	struct purse purse = purse_full(&instant->at);
 
 	if (spend_group(c, first, &purse, denied) == 0)
 		return OUTCOME_NOTHING;

@@ -90,11 +90,12 @@ limits_free(struct weir_engine *e, struct limit_set *set)
 {
 	if (!set)
 		return;
-	for (uint32_t i = 0; i < set->count; i++)
+	for (uint32_t i = 0; i < set->count; i++) {
+		memory_give(&e->memory, set->limit[i]->name, LIMIT_NAME_BYTES);
 		memory_give(&e->memory, (void *)(uintptr_t)set->limit[i],
 		    sizeof(struct limit));
-	memory_give(&e->memory, set,
-	    sizeof(*set) + set->count * sizeof(set->limit[0]));
+	}
+	memory_give(&e->memory, set, limit_set_size(set->count));
 }
 
 static void
@@ -106,6 +107,7 @@ engine_free(struct weir_engine *e)
 	};
 
 	/* relaxed: nobody else uses the engine now. */
+	retired_free(&e->memory, &e->retired);
 	limits_free(e, atomic_load_explicit(&e->limits, memory_order_relaxed));
 	memory_give(&e->memory, e->gone, e->max_limits * sizeof(*e->gone));
 	table_destroy(e, &e->overflow);

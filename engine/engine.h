@@ -42,6 +42,7 @@ struct weir_engine {
 	struct worker_counters *gone;   /* sums of detached workers */
 	uint64_t gone_unknown_limits;
 	uint32_t next_worker;
+	struct retired retired;         /* by changes of limits */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Adding limits and reading them back.
+ * Adding limits, changing them, and reading them back.
  */
 #include "limit.h"
 
@@ -40,12 +40,12 @@ rate_refusal(enum rate_fault fault, struct weir_error *error)
 	return 0;
 }
 
+/* What is not about the rate. */
 static int
-limit_fill(struct limit *limit, const struct weir_limit_params *params,
+params_refusal(const struct weir_limit_params *params,
     struct weir_error *error)
 {
 	size_t length;
-	int rc;
 
 	if (params->size != sizeof(*params))
 		return refuse(error, "size",
@@ -57,15 +57,39 @@ limit_fill(struct limit *limit, const struct weir_limit_params *params,
 	if (params->unit != WEIR_UNIT_PACKETS &&
 	    params->unit != WEIR_UNIT_BYTES)
 		return refuse(error, "unit", "must be packets or bytes");
-	rc = rate_refusal(rate_make(&limit->rate, params->tokens,
-	    params->period_ns, params->capacity), error);
-	if (rc)
-		return rc;
-	memcpy(limit->name, params->name, length);
-	limit->params = *params;
-	limit->params.name = limit->name;
-	limit->unit = params->unit;
 	return 0;
+}
+
+static void
+limit_fill(struct limit *limit, const struct weir_limit_params *params,
+    char *name)
+{
+	limit->name = name;
+	limit->params = *params;
+	limit->params.name = name;
+	limit->unit = params->unit;
+}
+
+static void
+limit_free(struct weir_engine *engine, struct limit *limit)
+{
+	memory_give(&engine->memory, limit->name, LIMIT_NAME_BYTES);
+	memory_give(&engine->memory, limit, sizeof(*limit));
+}
+
+/* A limit and its name. => NULL: no memory. */
+static struct limit *
+limit_new(struct weir_engine *engine)
+{
+	struct limit *limit = memory_take(&engine->memory, sizeof(*limit));
+
+	if (!limit)
+		return NULL;
+	limit->name = memory_take(&engine->memory, LIMIT_NAME_BYTES);
+	if (limit->name)
+		return limit;
+	memory_give(&engine->memory, limit, sizeof(*limit));
+	return NULL;
 }
 
 /* Constants that depend on the engine and on the place in it. */
@@ -76,14 +100,8 @@ limit_settle(struct limit *limit, const struct weir_engine *engine,
 	limit->id = id;
 	limit->hash_seed = hash_seed_of(engine->hash_seed, id);
 	/* One more unit, for the skew is cut to whole units. */
-	limit->idle_from = limit->rate.full + 1 + (uint64_t)ratio_apply(
-	    limit->rate.per_ns, engine->clock_skew_ns);
-}
-
-static size_t
-set_size(uint32_t count)
-{
-	return sizeof(struct limit_set) + count * sizeof(struct limit *);
+	limit->skew = 1 + (int64_t)ratio_apply(limit->rate.per_ns,
+	    engine->clock_skew_ns);
 }
 
 static struct limit_set *
@@ -117,7 +135,7 @@ set_append(struct weir_engine *engine, struct limit *limit,
 		return -EEXIST;
 	if (old->count == engine->max_limits)
 		return -ENOSPC;
-	new = memory_take(&engine->memory, set_size(old->count + 1));
+	new = memory_take(&engine->memory, limit_set_size(old->count + 1));
 	if (!new)
 		return -ENOMEM;
 	limit_settle(limit, engine, old->count);
@@ -142,7 +160,7 @@ limit_publish(struct weir_engine *engine, struct limit *limit)
 	if (rc)
 		return rc;
 	workers_synchronize(engine);
-	memory_give(&engine->memory, replaced, set_size(replaced->count));
+	memory_give(&engine->memory, replaced, limit_set_size(replaced->count));
 	return 0;
 }
 
@@ -151,22 +169,150 @@ weir_limit_add(struct weir_engine *engine,
     const struct weir_limit_params *params, uint32_t *id,
     struct weir_error *error)
 {
-	struct limit *limit = memory_take(&engine->memory, sizeof(*limit));
+	struct limit *limit;
 	int rc;
 
 	if (error)
 		*error = (struct weir_error){0};
+	rc = params_refusal(params, error);
+	if (rc)
+		return rc;
+	limit = limit_new(engine);
 	if (!limit)
 		return -ENOMEM;
-	rc = limit_fill(limit, params, error);
-	if (rc == 0)
+	rc = rate_refusal(rate_make(&limit->rate, params->tokens,
+	    params->period_ns, params->capacity), error);
+	if (rc == 0) {
+		memcpy(limit->name, params->name, strlen(params->name));
+		limit_fill(limit, params, limit->name);
 		rc = limit_publish(engine, limit);
+	}
 	if (rc == -EEXIST && error)
 		*error = (struct weir_error){"name", "is taken"};
 	if (rc)
-		memory_give(&engine->memory, limit, sizeof(*limit));
+		limit_free(engine, limit);
 	else
 		*id = limit->id;
+	return rc;
+}
+
+/* Free what was retired, after a grace period. => No lock is held. */
+static void
+retired_drain(struct weir_engine *engine)
+{
+	struct retired retired;
+
+	pthread_mutex_lock(&engine->lock);
+	retired = engine->retired;
+	engine->retired.n = 0;
+	pthread_mutex_unlock(&engine->lock);
+	workers_synchronize(engine);
+	retired_free(&engine->memory, &retired);
+}
+
+void
+retired_free(struct memory *memory, struct retired *retired)
+{
+	for (unsigned i = 0; i < retired->n; i++)
+		memory_give(memory, retired->block[i].memory,
+		    retired->block[i].size);
+	retired->n = 0;
+}
+
+static void
+retire(struct retired *retired, void *memory, size_t size)
+{
+	retired->block[retired->n].memory = memory;
+	retired->block[retired->n].size = size;
+	retired->n++;
+}
+
+/* Take the lock, with room for n retired blocks. */
+static void
+lock_with_room(struct weir_engine *engine, unsigned n)
+{
+	pthread_mutex_lock(&engine->lock);
+	while (engine->retired.n + n > RETIRED_MAX) {
+		pthread_mutex_unlock(&engine->lock);
+		retired_drain(engine);
+		pthread_mutex_lock(&engine->lock);
+	}
+}
+
+/*
+ * Make new the version of `old` that follows from params at now_ns. => Under
+ * the lock, for each version continues the one before.
+ */
+static int
+limit_derive(struct limit *new, const struct limit *old,
+    const struct weir_limit_params *params, uint64_t now_ns,
+    const struct weir_engine *engine, struct weir_error *error)
+{
+	int rc;
+
+	if (strcmp(params->name, old->name) != 0)
+		return refuse(error, "name", "is not that of the limit");
+	if (params->unit != old->unit)
+		return refuse(error, "unit", "cannot be changed");
+	rc = rate_refusal(rate_change(&new->rate, &old->rate, params->tokens,
+	    params->period_ns, params->capacity, now_ns), error);
+	if (rc)
+		return rc;
+	limit_fill(new, params, old->name);
+	limit_settle(new, engine, old->id);
+	return 0;
+}
+
+/* => Under the lock, with room for two retired blocks. */
+static int
+limit_replace(struct weir_engine *engine, uint32_t id, struct limit *limit,
+    const struct weir_limit_params *params, uint64_t now_ns,
+    struct weir_error *error)
+{
+	struct limit_set *old = set_current(engine), *new;
+	size_t size = limit_set_size(old->count);
+	int rc;
+
+	if (id >= old->count)
+		return -ENOENT;
+	rc = limit_derive(limit, old->limit[id], params, now_ns, engine,
+	    error);
+	if (rc)
+		return rc;
+	new = memory_take(&engine->memory, size);
+	if (!new)
+		return -ENOMEM;
+	memcpy(new, old, size);
+	new->limit[id] = limit;
+	retire(&engine->retired, old, size);
+	retire(&engine->retired, (void *)(uintptr_t)old->limit[id],
+	    sizeof(*limit));
+	/* E1 release -> acquire in check.c: the set and its limits. */
+	atomic_store_explicit(&engine->limits, new, memory_order_release);
+	return 0;
+}
+
+int
+weir_limit_set(struct weir_engine *engine, uint32_t id,
+    const struct weir_limit_params *params, uint64_t now_ns,
+    struct weir_error *error)
+{
+	struct limit *limit;
+	int rc;
+
+	if (error)
+		*error = (struct weir_error){0};
+	rc = params_refusal(params, error);
+	if (rc)
+		return rc;
+	limit = memory_take(&engine->memory, sizeof(*limit));
+	if (!limit)
+		return -ENOMEM;
+	lock_with_room(engine, 2);
+	rc = limit_replace(engine, id, limit, params, now_ns, error);
+	pthread_mutex_unlock(&engine->lock);
+	if (rc)
+		memory_give(&engine->memory, limit, sizeof(*limit));
 	return rc;
 }
 

@@ -21,12 +21,12 @@ struct ratio {
 
 /*
  * Long division, one bit at a time, until the quotient fills its word.
- * => p, q >= 1.
+ * => p, q >= 1, below 2^127, and p / q below 2^64.
  */
 static inline struct ratio
-ratio_make(uint64_t p, uint64_t q)
+ratio_make(uint128_t p, uint128_t q)
 {
-	struct ratio r = {.mult = p / q, .shift = 0};
+	struct ratio r = {.mult = (uint64_t)(p / q), .shift = 0};
 	uint128_t rest = p % q;
 
 	while (!(r.mult >> 63)) {
@@ -42,11 +42,15 @@ ratio_make(uint64_t p, uint64_t q)
 	return r;
 }
 
-/* x * p / q, rounded down; the part below 1 is left in *below, in 2^-shift. */
+/*
+ * carry + x * p / q, rounded down; the part below 1 is left in *below. Both
+ * fractions are in 2^-shift. => x < 2^63 unless carry is 0.
+ */
 static inline uint128_t
-ratio_apply_rest(struct ratio r, uint64_t x, uint128_t *below)
+ratio_apply_rest(struct ratio r, uint64_t x, uint128_t carry,
+    uint128_t *below)
 {
-	uint128_t product = (uint128_t)x * r.mult;
+	uint128_t product = (uint128_t)x * r.mult + carry;
 	uint128_t whole = product >> r.shift;
 
 	*below = product - (whole << r.shift);

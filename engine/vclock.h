@@ -16,7 +16,8 @@
  *
  * UNITS. With tokens / period in lowest terms p / q, one token is q units and
  * V advances p units per ns: exact. That needs capacity * q <= 2^55 and
- * p <= 2^23, which holds for almost every rate people write. Otherwise a token
+ * p <= 2^23, which holds for almost every rate people write. (Of a token with
+ * few units, units are halved until it has 256, which keeps what is exact.) Otherwise a token
  * is 2^f units with the largest f within the same two bounds, and p / q is
  * rounded up (ratio.h), so that a token is there at the instant it is due.
  * V is then cut to whole units, which may let a token through early by less
@@ -42,15 +43,26 @@
 #define V_MASK ((1ull << V_BITS) - 1)
 #define V_FULL_MAX (1ull << 55)      /* most units in a full bucket */
 #define V_SPEED_MAX (1ull << 23)     /* most units per ns */
+#define V_TOKEN_FINE (1ull << 8)     /* units per token that changes of */
+#define V_SPEED_ROOM (1ull << 13)    /* rate deserve, as far as that leaves */
+#define V_FULL_ROOM (1ull << 45)     /* them room, too */
 #define V_ERA_SHIFT 56
 #define V_ERA_UNITS (1ull << V_ERA_SHIFT)
 #define V_FAR (1ll << 62)            /* a difference too large to matter */
+#define V_NO_FLOOR (-((int128_t)1 << 100))
+
+typedef __int128 int128_t;
 
 struct rate {
 	struct ratio per_ns; /* units per ns */
 	uint64_t token;      /* units per token */
 	uint64_t capacity;   /* tokens */
 	uint64_t full;       /* capacity in units, <= V_FULL_MAX */
+	/* Since its last change; all 0, and no floor, before the first. */
+	uint64_t from_ns;
+	uint128_t from_v;    /* V then, rounded down */
+	uint128_t from_below; /* and what that cut off */
+	int128_t floor;      /* no S counts as less; see rate_change() */
 };
 
 /* A rate at one moment. */
@@ -58,7 +70,10 @@ struct vinstant {
 	uint64_t v; /* V rounded down, modulo 2^64 */
 	uint32_t era;
 	uint64_t now_ns;
-	uint128_t below; /* what rounding down cut off */
+	uint64_t early_ns; /* how far now_ns lies before the last change */
+	uint128_t whole;   /* V, of which v and era are parts */
+	uint128_t below;   /* what rounding down cut off */
+	int64_t most;      /* units a bucket can hold now, <= full */
 };
 
 enum rate_fault {
@@ -104,11 +119,14 @@ rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
 	if (capacity > V_FULL_MAX)
 		return RATE_TOO_DEEP;
 
-	rate->capacity = capacity;
+	*rate = (struct rate){.capacity = capacity, .floor = V_NO_FLOOR};
 	if (p <= V_SPEED_MAX && q <= V_FULL_MAX / capacity) {
-		rate->per_ns = ratio_make(p, 1);
-		rate->token = q;
-		rate->full = capacity * q;
+		while (q << f < V_TOKEN_FINE && p << f < V_SPEED_ROOM &&
+		    capacity * q << f < V_FULL_ROOM)
+			f++;
+		rate->per_ns = ratio_make(p << f, 1);
+		rate->token = q << f;
+		rate->full = capacity * q << f;
 		return RATE_OK;
 	}
 	while (capacity << (f + 1) <= V_FULL_MAX &&
@@ -124,13 +142,84 @@ rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
 static inline struct vinstant
 rate_at(const struct rate *rate, uint64_t now_ns)
 {
-	struct vinstant in;
-	uint128_t v = ratio_apply_rest(rate->per_ns, now_ns, &in.below);
+	struct vinstant in = {.now_ns = now_ns};
+	uint64_t since_ns = 0;
+	uint128_t v;
+	int128_t above_floor;
 
+	if (now_ns >= rate->from_ns)
+		since_ns = now_ns - rate->from_ns;
+	else
+		in.early_ns = rate->from_ns - now_ns;
+	/* The carried fraction has no room beside the longest times, and no
+	 * weight. */
+	v = rate->from_v + ratio_apply_rest(rate->per_ns, since_ns,
+	    since_ns >> 63 ? 0 : rate->from_below, &in.below);
+	above_floor = (int128_t)v - rate->floor;
+	in.whole = v;
 	in.v = (uint64_t)v;
-	in.now_ns = now_ns;
 	in.era = (uint32_t)(v >> V_ERA_SHIFT);
+	in.most = above_floor < (int64_t)rate->full ? (int64_t)above_floor :
+	    (int64_t)rate->full;
 	return in;
+}
+
+/* Move a fraction in 2^-from to 2^-to. */
+static inline uint128_t
+fraction_move(uint128_t below, unsigned from, unsigned to)
+{
+	return to >= from ? below << (to - from) : below >> (from - to);
+}
+
+/*
+ * The rate from now_ns on, in place of `old`: V goes on from where it is, in the
+ * same units, so that every S keeps its meaning. No bucket held more than the
+ * old capacity at that moment, touched or not; that is the floor, below which
+ * no S counts. So a raised capacity grants nothing, and time that has passed is
+ * not priced anew.
+ *
+ * A time before the last change is taken as that of the last change.
+ * => RATE_TOO_FAST, RATE_TOO_DEEP also if the units do not allow it, which
+ *    were chosen when the limit was made.
+ */
+static inline enum rate_fault
+rate_change(struct rate *rate, const struct rate *old, uint64_t tokens,
+    uint64_t period_ns, uint64_t capacity, uint64_t now_ns)
+{
+	struct vinstant in = rate_at(old, now_ns);
+	uint64_t common;
+	int128_t held;
+
+	if (tokens == 0)
+		return RATE_ZERO_TOKENS;
+	if (period_ns == 0)
+		return RATE_ZERO_PERIOD;
+	if (capacity == 0)
+		return RATE_ZERO_CAPACITY;
+	common = gcd(old->token, period_ns);
+	period_ns /= common;
+	if ((uint128_t)tokens * (old->token / common) >
+	    (uint128_t)period_ns * V_SPEED_MAX)
+		return RATE_TOO_FAST;
+	if (capacity > V_FULL_MAX / old->token)
+		return RATE_TOO_DEEP;
+
+	*rate = (struct rate){
+		.per_ns = ratio_make((uint128_t)tokens *
+		    (old->token / common), period_ns),
+		.token = old->token,
+		.capacity = capacity,
+		.full = capacity * old->token,
+		.from_ns = now_ns + in.early_ns,
+		.from_v = in.whole,
+		.floor = old->floor,
+	};
+	rate->from_below = fraction_move(in.below, old->per_ns.shift,
+	    rate->per_ns.shift);
+	held = (int128_t)in.whole - (int64_t)old->full;
+	if (held > rate->floor)
+		rate->floor = held;
+	return RATE_OK;
 }
 
 /* Signed distance on the ring of S. */
@@ -175,20 +264,19 @@ struct purse {
 };
 
 static inline struct purse
-purse_full(const struct rate *rate, const struct vinstant *in)
+purse_full(const struct vinstant *in)
 {
 	return (struct purse){
-		.base = in->v - rate->full,
-		.left = (int64_t)rate->full,
+		.base = in->v - (uint64_t)in->most,
+		.left = in->most,
 	};
 }
 
 static inline struct purse
-purse_open(const struct rate *rate, const struct vinstant *in, uint64_t s,
-    int64_t since)
+purse_open(const struct vinstant *in, uint64_t s, int64_t since)
 {
-	if (since >= (int64_t)rate->full)
-		return purse_full(rate, in);
+	if (since >= in->most)
+		return purse_full(in);
 	return (struct purse){.base = s, .left = since};
 }
 
@@ -230,9 +318,10 @@ purse_wait_ns(const struct purse *purse, const struct rate *rate,
 	wait = ratio_invert(rate->per_ns,
 	    (uint64_t)((int64_t)(cost * rate->token) - purse->left),
 	    in->below);
-	if (wait == UINT64_MAX || wait > UINT64_MAX - in->now_ns)
+	if (wait == UINT64_MAX ||
+	    wait > UINT64_MAX - in->early_ns - in->now_ns)
 		return UINT64_MAX - 1;
-	return wait;
+	return in->early_ns + wait;
 }
 
 #endif

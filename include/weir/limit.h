@@ -70,6 +70,38 @@ weir_limit_add(struct weir_engine *engine,
     struct weir_error *error);
 
 /*
+ * Change the rate and the capacity of a limit at the time now_ns, on the clock
+ * that decisions use. params is complete; its name and unit are those that the
+ * limit has.
+ *
+ * Every bucket keeps the tokens that it holds at now_ns, cut to the new
+ * capacity if that is lower: a raised capacity grants nothing, it only lets
+ * buckets fill further, and time before now_ns is not priced anew. That holds
+ * for all keys, those that were never seen included: they hold the old capacity
+ * at now_ns. Decisions by a clock that is behind now_ns count as made at
+ * now_ns.
+ *
+ * A token is counted in the units chosen when the limit was made: as many as
+ * period_ns has in lowest terms, at least 256 where that fits (docs/design.md,
+ * "Arithmetic"). A rate above 2^23 units per ns or a capacity above 2^55 units
+ * is refused: from 1000 packets/s one may go up to 8.4 million times that, from
+ * 1001 packets/s to 8.4 million packets/s. If the new rate is no whole number
+ * of units per ns, a token may come early by less than one unit.
+ *
+ * => 0, or
+ *    -EINVAL	*error (if not NULL) names the member at fault; nothing changed
+ *    -ENOENT	there is no such limit
+ *    -ENOMEM
+ * => Any thread. Workers don't wait, and neither does the caller, except for
+ *    every 32nd change, which waits for a grace period as weir_limit_add()
+ *    does.
+ */
+WEIR_API int
+weir_limit_set(struct weir_engine *engine, uint32_t limit,
+    const struct weir_limit_params *params, uint64_t now_ns,
+    struct weir_error *error);
+
+/*
  * Find a limit by its name. => 0 and *limit, or -ENOENT. Any thread.
  */
 WEIR_API int

@@ -95,7 +95,7 @@ START_TEST(inverse)
 		    1 + rng_magnitude(&rng, 60));
 		uint64_t x = rng_magnitude(&rng, 62), d;
 		uint64_t need = 1 + rng_magnitude(&rng, 58);
-		uint128_t below, v = ratio_apply_rest(r, x, &below);
+		uint128_t below, v = ratio_apply_rest(r, x, 0, &below);
 
 		expect(v == ratio_apply(r, x));
 		d = ratio_invert(r, need, below);

@@ -49,7 +49,10 @@ START_TEST(units)
 	for (size_t i = 0; i < NELEM(rows); i++) {
 		struct rate rate = rate_of(i);
 		uint64_t divisor = gcd(rows[i].tokens, rows[i].period_ns);
-		bool exact = rate.token == rows[i].period_ns / divisor &&
+		uint64_t finer = rate.token / (rows[i].period_ns / divisor);
+		/* a power of two times q, and V advances as many times p */
+		bool exact = finer >= 1 && (finer & (finer - 1)) == 0 &&
+		    rate.token == finer * (rows[i].period_ns / divisor) &&
 		    rows[i].tokens / divisor <= V_SPEED_MAX;
 
 		ck_assert_uint_eq(rate.capacity, rows[i].capacity);
@@ -62,7 +65,7 @@ START_TEST(units)
 		ck_assert_uint_eq(rate_at(&rate, 0).v, 0);
 		if (exact) {
 			ck_assert_uint_eq(rate_at(&rate, 12345).v,
-			    12345 * (rows[i].tokens / divisor));
+			    12345 * finer * (rows[i].tokens / divisor));
 			continue;
 		}
 		/* else one unit more to a token would be too many */
@@ -214,7 +217,7 @@ START_TEST(waits)
 			uint64_t now_ns = rng_magnitude(&rng, 63);
 			struct vinstant in = rate_at(&rate, now_ns);
 			uint64_t cost = 1 + rng_below(&rng, rate.capacity);
-			struct purse purse = purse_full(&rate, &in);
+			struct purse purse = purse_full(&in);
 			uint64_t spent = rng_below(&rng, rate.full + 1);
 			uint64_t s, wait;
 
@@ -232,13 +235,13 @@ START_TEST(waits)
 				now_ns += wait - 1;
 				in = rate_at(&rate, now_ns);
 			}
-			purse = purse_open(&rate, &in, s,
+			purse = purse_open(&in, s,
 			    v_since(&in, s, in.era));
 			expect(!purse_spend(&purse, &rate, cost));
 			if (now_ns == 0)
 				continue;
 			in = rate_at(&rate, now_ns + 1);
-			purse = purse_open(&rate, &in, s,
+			purse = purse_open(&in, s,
 			    v_since(&in, s, in.era));
 			expect(purse_spend(&purse, &rate, cost));
 		}
@@ -250,7 +253,7 @@ START_TEST(spending)
 {
 	struct rate rate = rate_of(2);
 	struct vinstant in = rate_at(&rate, 5 * S);
-	struct purse purse = purse_full(&rate, &in), before;
+	struct purse purse = purse_full(&in), before;
 
 	ck_assert_uint_eq(purse_tokens(&purse, &rate), 10);
 	ck_assert(purse_spend(&purse, &rate, 4));
