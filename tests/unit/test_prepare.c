@@ -67,6 +67,26 @@ trio_add_limit(struct trio *t)
 	t->limits++;
 }
 
+/* Another rate and capacity than the rule says. */
+static void
+trio_change_limit(struct trio *t)
+{
+	uint32_t limit = (uint32_t)rng_below(&t->rng, t->limits);
+	size_t rule = limit % NELEM(rules);
+	uint64_t period_ns = rules[rule].period_ns * (1 + rng_below(&t->rng, 3));
+	uint64_t capacity = rules[rule].capacity / 2 +
+	    rng_below(&t->rng, rules[rule].capacity);
+	struct weir_limit_params params = limit_params(NULL,
+	    rules[rule].tokens, period_ns, capacity, rules[rule].unit);
+	char name[16];
+
+	snprintf(name, sizeof(name), "l%u", limit);
+	params.name = name;
+	for (int way = 0; way < WAYS; way++)
+		expect(weir_limit_set(t->rig[way].engine, limit, &params,
+		    t->now_ns, NULL) == 0);
+}
+
 /* Keys of which neighbours differ in one bit only, at the end or anywhere. */
 static void
 trio_keys(struct trio *t)
@@ -317,6 +337,10 @@ step(struct trio *t)
 		if (t->limits < LIMITS && rng_below(&t->rng, 20) == 0)
 			trio_add_limit(t);
 		break;
+	case 5:
+		if (rng_below(&t->rng, 4) == 0)
+			trio_change_limit(t);
+		break;
 	default:
 		if (t->n_waiting == 0 || (t->n_waiting < WEIR_PREPARED_MAX &&
 		    rng_below(&t->rng, 2)))
@@ -369,7 +393,7 @@ struct ledger {
 		unsigned char *memory;
 		size_t size;
 		bool back;
-	} block[64];
+	} block[512];
 	size_t blocks;
 	size_t bytes; /* given out and not back */
 };
@@ -624,6 +648,28 @@ START_TEST(limit_added_in_between)
 }
 END_TEST
 
+/* Decided by what the limit is by then; no former version is looked at. */
+START_TEST(limit_changed_in_between)
+{
+	struct weir_limit_params params = limit_params("one", 1, NSEC_PER_YEAR,
+	    1, WEIR_UNIT_PACKETS);
+	struct weir_request requests[2];
+
+	ck_assert_int_eq(ask(&rig, one, "k", 1, 0).verdict, WEIR_PASS);
+	same(requests, 2, "k");
+	ck_assert_int_eq(weir_prepare(rig.worker, requests, 2), 0);
+	ck_assert_int_eq(weir_prepare(rig.worker, requests, 2), 0);
+	for (int i = 0; i <= 100; i++) {
+		params.period_ns = i % 2 ? NSEC_PER_YEAR : NSEC_PER_DAY;
+		ck_assert_int_eq(weir_limit_set(rig.engine, one, &params, 0,
+		    NULL), 0);
+		weir_worker_quiesce(rig.worker);
+	}
+	decided(NSEC_PER_DAY - 1, 2, 0);
+	decided(NSEC_PER_DAY, 2, 1);
+}
+END_TEST
+
 /* What waits is dropped: undecided, uncounted, and nothing is left of it. */
 START_TEST(detach_drops_what_waits)
 {
@@ -697,6 +743,7 @@ suite(void)
 	tcase_add_test(hand, prepare_changes_nothing);
 	tcase_add_test(hand, decided_when_it_is_decided);
 	tcase_add_test(hand, limit_added_in_between);
+	tcase_add_test(hand, limit_changed_in_between);
 	tcase_add_test(hand, detach_drops_what_waits);
 	tcase_add_test(hand, queues_of_two_workers);
 	suite_add_tcase(s, hand);
