@@ -184,7 +184,11 @@ prepare_run(struct chunk *c, unsigned first, const struct limit *limit,
 		group(c, heads, items++, words);
 	}
 	c->items = items;
-	c->run[c->runs++] = (struct run){.limit = id, .end = items};
+	c->run[c->runs++] = (struct run){
+		.limit = id,
+		.end = items,
+		.serial = limit->serial,
+	};
 	return taken;
 }
 
@@ -195,11 +199,11 @@ prepare_runs(struct chunk *c, unsigned words)
 
 	while (todo) {
 		unsigned first = (unsigned)__builtin_ctz(todo);
-		uint32_t limit = c->requests[first].limit;
+		const struct limit *limit = limit_at(c->limits,
+		    c->requests[first].limit);
 
-		if (limit < c->limits->count) {
-			todo &= ~prepare_run(c, first, c->limits->limit[limit],
-			    words);
+		if (limit) {
+			todo &= ~prepare_run(c, first, limit, words);
 		} else {
 			c->unknown |= 1u << first;
 			todo &= todo - 1;
@@ -354,6 +358,14 @@ deny_unknown(struct chunk *c, uint8_t *verdicts)
 	}
 }
 
+/* Its limit was removed after it had been prepared. */
+static void
+forget_run(struct chunk *c, unsigned first, unsigned end)
+{
+	for (unsigned i = first; i < end; i++)
+		c->unknown |= 1u << c->item[i].request;
+}
+
 static inline __attribute__((always_inline)) void
 decide_runs(struct chunk *c, uint8_t *verdicts, unsigned words)
 {
@@ -365,6 +377,11 @@ decide_runs(struct chunk *c, uint8_t *verdicts, unsigned words)
 		struct late late;
 
 		c->instant = instant_of(c, run.limit);
+		if (!c->instant || c->instant->limit->serial != run.serial) {
+			forget_run(c, first, run.end);
+			first = run.end;
+			continue;
+		}
 		terms = terms_of(c->instant);
 		settle(c, first, run.end, &terms, &late, words);
 		settle_late(c, &terms, &late, words);
@@ -380,7 +397,7 @@ decide(struct chunk *c, struct chunk *next, uint64_t now_ns, uint8_t *verdicts,
 {
 	struct weir_worker *worker = c->worker;
 
-	/* Limits may have come since. E1, as in prepare(). */
+	/* Limits may have come, changed or gone since. E1, as in prepare(). */
 	c->limits = atomic_load_explicit(&worker->engine->limits,
 	    memory_order_acquire);
 	c->next = next;

@@ -32,6 +32,7 @@ struct item {
 struct run {
 	uint32_t limit;
 	uint32_t end;
+	uint64_t serial; /* of the limit: its number may be given again */
 };
 
 struct chunk {
@@ -58,14 +59,15 @@ static inline const struct instant *
 instant_of(struct chunk *c, uint32_t limit)
 {
 	struct weir_worker *w = c->worker;
+	const struct limit *found = limit_at(c->limits, limit);
 	struct instant *instant;
 
-	if (limit >= c->limits->count)
+	if (!found)
 		return NULL;
 	instant = &w->instants[limit];
 	if (instant->burst != w->burst) {
 		instant->burst = w->burst;
-		instant->limit = c->limits->limit[limit];
+		instant->limit = found;
 		instant->at = rate_at(&instant->limit->rate, c->now_ns);
 	}
 	return instant;

@@ -80,9 +80,11 @@ engine_build(struct weir_engine *e, uint64_t capacity)
 	    table_slots_for((uint64_t)e->max_limits * OVERFLOW_BUCKETS)))
 		return -ENOMEM;
 	e->gone = memory_take(&e->memory, e->max_limits * sizeof(*e->gone));
+	e->removing = memory_take(&e->memory,
+	    e->max_limits * sizeof(*e->removing));
 	none = memory_take(&e->memory, sizeof(*none));
 	atomic_init(&e->limits, none);
-	return e->gone && none ? 0 : -ENOMEM;
+	return e->gone && e->removing && none ? 0 : -ENOMEM;
 }
 
 static void
@@ -91,9 +93,8 @@ limits_free(struct weir_engine *e, struct limit_set *set)
 	if (!set)
 		return;
 	for (uint32_t i = 0; i < set->count; i++) {
-		memory_give(&e->memory, set->limit[i]->name, LIMIT_NAME_BYTES);
-		memory_give(&e->memory, (void *)(uintptr_t)set->limit[i],
-		    sizeof(struct limit));
+		if (set->limit[i])
+			limit_free(&e->memory, set->limit[i]);
 	}
 	memory_give(&e->memory, set, limit_set_size(set->count));
 }
@@ -109,6 +110,8 @@ engine_free(struct weir_engine *e)
 	/* relaxed: nobody else uses the engine now. */
 	retired_free(&e->memory, &e->retired);
 	limits_free(e, atomic_load_explicit(&e->limits, memory_order_relaxed));
+	memory_give(&e->memory, e->removing,
+	    e->max_limits * sizeof(*e->removing));
 	memory_give(&e->memory, e->gone, e->max_limits * sizeof(*e->gone));
 	table_destroy(e, &e->overflow);
 	table_destroy(e, &e->table);

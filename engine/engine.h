@@ -43,6 +43,8 @@ struct weir_engine {
 	uint64_t gone_unknown_limits;
 	uint32_t next_worker;
 	struct retired retired;         /* by changes of limits */
+	uint64_t next_serial;           /* of limits */
+	bool *removing;                 /* by limit, max_limits: not free yet */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Adding limits, changing them, and reading them back.
+ * Adding limits, changing and removing them, and reading them back.
  */
 #include "limit.h"
 
@@ -70,11 +70,11 @@ limit_fill(struct limit *limit, const struct weir_limit_params *params,
 	limit->unit = params->unit;
 }
 
-static void
-limit_free(struct weir_engine *engine, struct limit *limit)
+void
+limit_free(struct memory *memory, const struct limit *limit)
 {
-	memory_give(&engine->memory, limit->name, LIMIT_NAME_BYTES);
-	memory_give(&engine->memory, limit, sizeof(*limit));
+	memory_give(memory, limit->name, LIMIT_NAME_BYTES);
+	memory_give(memory, (void *)(uintptr_t)limit, sizeof(*limit));
 }
 
 /* A limit and its name. => NULL: no memory. */
@@ -115,10 +115,51 @@ static const struct limit *
 set_find(const struct limit_set *set, const char *name)
 {
 	for (uint32_t i = 0; i < set->count; i++) {
-		if (strcmp(set->limit[i]->name, name) == 0)
+		if (set->limit[i] && strcmp(set->limit[i]->name, name) == 0)
 			return set->limit[i];
 	}
 	return NULL;
+}
+
+/* A copy of the current set, for count limits. => NULL: no memory. */
+static struct limit_set *
+set_copy(struct weir_engine *engine, uint32_t count)
+{
+	const struct limit_set *old = set_current(engine);
+	struct limit_set *new = memory_take(&engine->memory,
+	    limit_set_size(count));
+
+	if (!new)
+		return NULL;
+	memcpy(new->limit, old->limit, old->count * sizeof(old->limit[0]));
+	new->count = count;
+	return new;
+}
+
+/* E1 release -> acquire in check.c: the set and its limits. */
+static void
+set_publish(struct weir_engine *engine, struct limit_set *new)
+{
+	atomic_store_explicit(&engine->limits, new, memory_order_release);
+}
+
+/*
+ * A number for a new limit: one that was never given while there are any, for
+ * somebody may still ask by the number of a limit that was removed. => -ENOSPC
+ */
+static int
+set_place(const struct weir_engine *engine, const struct limit_set *set,
+    uint32_t *id)
+{
+	if (set->count < engine->max_limits) {
+		*id = set->count;
+		return 0;
+	}
+	for (*id = 0; *id < set->count; ++*id) {
+		if (!set->limit[*id] && !engine->removing[*id])
+			return 0;
+	}
+	return -ENOSPC;
 }
 
 /*
@@ -130,20 +171,21 @@ set_append(struct weir_engine *engine, struct limit *limit,
     struct limit_set **replaced)
 {
 	struct limit_set *old = set_current(engine), *new;
+	uint32_t id;
+	int rc;
 
 	if (set_find(old, limit->name))
 		return -EEXIST;
-	if (old->count == engine->max_limits)
-		return -ENOSPC;
-	new = memory_take(&engine->memory, limit_set_size(old->count + 1));
+	rc = set_place(engine, old, &id);
+	if (rc)
+		return rc;
+	new = set_copy(engine, id < old->count ? old->count : id + 1);
 	if (!new)
 		return -ENOMEM;
-	limit_settle(limit, engine, old->count);
-	new->count = old->count + 1;
-	memcpy(new->limit, old->limit, old->count * sizeof(old->limit[0]));
-	new->limit[old->count] = limit;
-	/* E1 release -> acquire in check.c: the set and its limits. */
-	atomic_store_explicit(&engine->limits, new, memory_order_release);
+	limit_settle(limit, engine, id);
+	limit->serial = engine->next_serial++;
+	new->limit[id] = limit;
+	set_publish(engine, new);
 	*replaced = old;
 	return 0;
 }
@@ -190,7 +232,7 @@ weir_limit_add(struct weir_engine *engine,
 	if (rc == -EEXIST && error)
 		*error = (struct weir_error){"name", "is taken"};
 	if (rc)
-		limit_free(engine, limit);
+		limit_free(&engine->memory, limit);
 	else
 		*id = limit->id;
 	return rc;
@@ -260,6 +302,7 @@ limit_derive(struct limit *new, const struct limit *old,
 		return rc;
 	limit_fill(new, params, old->name);
 	limit_settle(new, engine, old->id);
+	new->serial = old->serial;
 	return 0;
 }
 
@@ -270,25 +313,22 @@ limit_replace(struct weir_engine *engine, uint32_t id, struct limit *limit,
     struct weir_error *error)
 {
 	struct limit_set *old = set_current(engine), *new;
-	size_t size = limit_set_size(old->count);
+	const struct limit *replaced = limit_at(old, id);
 	int rc;
 
-	if (id >= old->count)
+	if (!replaced)
 		return -ENOENT;
-	rc = limit_derive(limit, old->limit[id], params, now_ns, engine,
-	    error);
+	rc = limit_derive(limit, replaced, params, now_ns, engine, error);
 	if (rc)
 		return rc;
-	new = memory_take(&engine->memory, size);
+	new = set_copy(engine, old->count);
 	if (!new)
 		return -ENOMEM;
-	memcpy(new, old, size);
 	new->limit[id] = limit;
-	retire(&engine->retired, old, size);
-	retire(&engine->retired, (void *)(uintptr_t)old->limit[id],
-	    sizeof(*limit));
-	/* E1 release -> acquire in check.c: the set and its limits. */
-	atomic_store_explicit(&engine->limits, new, memory_order_release);
+	retire(&engine->retired, old, limit_set_size(old->count));
+	retire(&engine->retired, (void *)(uintptr_t)replaced,
+	    sizeof(*replaced));
+	set_publish(engine, new);
 	return 0;
 }
 
@@ -316,6 +356,60 @@ weir_limit_set(struct weir_engine *engine, uint32_t id,
 	return rc;
 }
 
+/* Publish a set without this limit. => Under the lock. */
+static int
+limit_unpublish(struct weir_engine *engine, uint32_t id,
+    struct limit_set **replaced)
+{
+	struct limit_set *old = set_current(engine), *new;
+
+	if (!limit_at(old, id))
+		return -ENOENT;
+	new = set_copy(engine, old->count);
+	if (!new)
+		return -ENOMEM;
+	new->limit[id] = NULL;
+	engine->removing[id] = true;
+	set_publish(engine, new);
+	*replaced = old;
+	return 0;
+}
+
+/*
+ * Nobody decides by this limit any more: drop its entries and its counters, so
+ * that its number can be given again.
+ */
+static void
+limit_erase(struct weir_engine *engine, uint32_t id)
+{
+	table_drop_limit(&engine->table, id);
+	if (engine->overflow.base)
+		table_drop_limit(&engine->overflow, id);
+	pthread_mutex_lock(&engine->lock);
+	workers_clear_counters(engine, id);
+	engine->removing[id] = false;
+	pthread_mutex_unlock(&engine->lock);
+}
+
+int
+weir_limit_remove(struct weir_engine *engine, uint32_t id)
+{
+	struct limit_set *replaced;
+	int rc;
+
+	pthread_mutex_lock(&engine->lock);
+	rc = limit_unpublish(engine, id, &replaced);
+	pthread_mutex_unlock(&engine->lock);
+	if (rc)
+		return rc;
+	workers_synchronize(engine);
+	limit_erase(engine, id);
+	limit_free(&engine->memory, replaced->limit[id]);
+	memory_give(&engine->memory, replaced,
+	    limit_set_size(replaced->count));
+	return 0;
+}
+
 int
 weir_limit_find(struct weir_engine *engine, const char *name, uint32_t *id)
 {
@@ -341,7 +435,7 @@ weir_limit_get(struct weir_engine *engine, uint32_t id,
 		return -EINVAL;
 	pthread_mutex_lock(&engine->lock);
 	set = set_current(engine);
-	if (id < set->count) {
+	if (limit_at(set, id)) {
 		*params = set->limit[id]->params;
 		rc = 0;
 	}

@@ -19,16 +19,24 @@ struct limit {
 	uint64_t hash_seed;
 	enum weir_unit unit;
 	uint32_t id;
+	uint64_t serial; /* no other limit ever has it; versions share it */
 	struct weir_limit_params params; /* as given; .name is the next */
 	char *name; /* LIMIT_NAME_BYTES; all versions of a limit share it */
 };
 
 #define LIMIT_NAME_BYTES (WEIR_LIMIT_NAME_MAX + 1u)
 
+/* In the place of a limit that was removed stands NULL. */
 struct limit_set {
 	uint32_t count;
 	const struct limit *limit[];
 };
+
+static inline const struct limit *
+limit_at(const struct limit_set *set, uint32_t id)
+{
+	return id < set->count ? set->limit[id] : NULL;
+}
 
 static inline size_t
 limit_set_size(uint32_t count)
@@ -62,6 +70,9 @@ limit_idle(const struct limit *limit, const struct vinstant *in, uint64_t s,
 }
 
 struct memory;
+
+void
+limit_free(struct memory *memory, const struct limit *limit);
 
 void
 retired_free(struct memory *memory, struct retired *retired);

@@ -85,6 +85,27 @@ table_retire(const struct view *view)
 	    STATE_FREE | (view->state & STATE_GENERATION_MASK));
 }
 
+void
+table_drop_limit(struct table *t, uint32_t limit)
+{
+	uint64_t slots = (t->line_mask + 1) * t->line_slots;
+
+	for (uint64_t i = 0; i < slots; i++) {
+		struct view v = {
+			.entry = (void *)(t->base + i * t->entry_bytes),
+		};
+
+		v.state = atomic_load_explicit(&v.entry->state,
+		    memory_order_acquire); /* T1: ctl belongs to it */
+		/* relaxed: if ctl is a later owner's, retiring will fail. */
+		v.ctl = atomic_load_explicit(&v.entry->ctl,
+		    memory_order_relaxed);
+		if ((v.state & STATE_KIND_MASK) == STATE_LIVE &&
+		    ctl_limit(v.ctl) == limit)
+			table_retire(&v);
+	}
+}
+
 /*
  * The slot to claim: the first free one of the window, else the first idle
  * one. Free first, because an idle key may come back and find itself evicted

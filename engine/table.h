@@ -311,6 +311,10 @@ table_refresh_era(struct view *view, uint32_t era)
 bool
 table_retire(const struct view *view);
 
+/* Free all entries of a limit. => Nobody uses that limit any more. */
+void
+table_drop_limit(struct table *t, uint32_t limit);
+
 /*
  * Insert the probe's entry with this value and era. `claim` is a number that
  * no other call ever passes. An impatient caller yields to nobody.

@@ -151,6 +151,27 @@ workers_synchronize(struct weir_engine *engine)
 }
 
 static void
+counters_clear(struct worker_counters *counters)
+{
+	/* relaxed: the worker's next addition comes by way of E1, when the
+	 * number is given again. */
+	for (unsigned class = 0; class < COUNT_CLASSES; class++) {
+		atomic_store_explicit(&counters->packets[class], 0,
+		    memory_order_relaxed);
+		atomic_store_explicit(&counters->bytes[class], 0,
+		    memory_order_relaxed);
+	}
+}
+
+void
+workers_clear_counters(struct weir_engine *engine, uint32_t limit)
+{
+	counters_clear(&engine->gone[limit]);
+	for (struct weir_worker *w = engine->workers; w; w = w->next)
+		counters_clear(&w->counters[limit]);
+}
+
+static void
 counters_read(const struct worker_counters *from, struct weir_counters *to)
 {
 	uint64_t packets[COUNT_CLASSES], bytes[COUNT_CLASSES];
@@ -177,8 +198,9 @@ limit_exists(struct weir_engine *engine, uint32_t limit)
 	bool exists;
 
 	pthread_mutex_lock(&engine->lock);
-	exists = limit < atomic_load_explicit(&engine->limits,
-	    memory_order_relaxed)->count; /* under the lock: no change */
+	/* relaxed: under the lock there is no change. */
+	exists = limit_at(atomic_load_explicit(&engine->limits,
+	    memory_order_relaxed), limit) != NULL;
 	pthread_mutex_unlock(&engine->lock);
 	return exists;
 }

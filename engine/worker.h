@@ -77,6 +77,10 @@ worker_claim(struct weir_worker *worker)
 	    worker->claims++;
 }
 
+/* Set the counters of a limit to 0. => No worker counts on it; under the lock. */
+void
+workers_clear_counters(struct weir_engine *engine, uint32_t limit);
+
 /*
  * Wait until no worker can hold what was unpublished before the call.
  * => engine->lock is not held: who waits for it may be a worker, and would

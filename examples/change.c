@@ -101,6 +101,9 @@ main(void)
 	    weir_worker_attach(engine, &worker) != 0)
 		return 1;
 	fine = day();
+	/* When the limit is gone, what still asks for it is denied. */
+	fine = weir_limit_remove(engine, limit) == 0 && fine;
+	fine = ask(1, 1, SECOND_NS, 0, 0) && fine;
 	weir_worker_detach(worker);
 	return weir_engine_destroy(engine) != 0 || !fine;
 }

@@ -102,6 +102,20 @@ weir_limit_set(struct weir_engine *engine, uint32_t limit,
     struct weir_error *error);
 
 /*
+ * Remove a limit. Requests that name it are denied from then on, as those that
+ * name no limit are: WEIR_BY_NO_LIMIT, and counted. Its buckets and counters
+ * are gone and its name is free. Its number is given to another limit only when
+ * max_limits numbers have been given; so until then a request that comes too
+ * late is denied, and never decided by a limit that it does not mean.
+ *
+ * => 0, -ENOENT if there is no such limit, -ENOMEM (nothing changed).
+ * => Any thread. Waits for a grace period, as weir_limit_add() does, and then
+ *    looks at every slot of the table: about 1 ms for a million slots.
+ */
+WEIR_API int
+weir_limit_remove(struct weir_engine *engine, uint32_t limit);
+
+/*
  * Find a limit by its name. => 0 and *limit, or -ENOENT. Any thread.
  */
 WEIR_API int
@@ -110,7 +124,7 @@ weir_limit_find(struct weir_engine *engine, const char *name,
 
 /*
  * Read back what was set, to the letter. params->size must be set by the
- * caller; params->name points into the engine and lives as long as it.
+ * caller; params->name points into the engine, until the limit is removed.
  *
  * => 0, -ENOENT for a number that is no limit, -EINVAL for a wrong size.
  * => Any thread.
