@@ -354,6 +354,7 @@ deny_unknown(struct chunk *c, uint8_t *verdicts)
 			c->decisions[request] = (struct weir_decision){
 				.verdict = WEIR_DENY,
 				.decided_by = WEIR_BY_NO_LIMIT,
+				.limit = c->requests[request].limit,
 			};
 	}
 }

@@ -40,6 +40,9 @@ settle(struct chunk *c, unsigned i, const struct purse *purse,
 		.remaining = purse_tokens(purse, rate),
 		.retry_after_ns = passed ? 0 :
 		    purse_wait_ns(purse, rate, &instant->at, item->cost),
+		.reset_after_ns = purse_full_wait_ns(purse, rate,
+		    &instant->at),
+		.limit = instant->limit->id,
 	};
 }
 
@@ -192,6 +195,7 @@ decide_flat(struct chunk *c, unsigned first, bool pass)
 			c->decisions[item->request] = (struct weir_decision){
 				.verdict = pass ? WEIR_PASS : WEIR_DENY,
 				.decided_by = WEIR_BY_FULL,
+				.limit = c->instant->limit->id,
 			};
 	}
 }

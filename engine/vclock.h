@@ -301,27 +301,50 @@ purse_tokens(const struct purse *purse, const struct rate *rate)
 }
 
 /*
- * How long until the purse can pay cost: exact, in that V reaches the sum at
- * now + wait and not 1 ns before. UINT64_MAX: never. UINT64_MAX - 1: not
- * before the clock ends, or S lies further ahead than v_since() can tell.
+ * How long until the purse holds this many units, if nobody takes any: exact,
+ * in that V reaches the sum at now + wait and not 1 ns before. UINT64_MAX - 1:
+ * not before the clock ends, or S lies further ahead than v_since() can tell.
  */
 static inline uint64_t
-purse_wait_ns(const struct purse *purse, const struct rate *rate,
-    const struct vinstant *in, uint64_t cost)
+purse_level_wait_ns(const struct purse *purse, const struct rate *rate,
+    const struct vinstant *in, int64_t level)
 {
 	uint64_t wait;
 
-	if (cost > rate->capacity)
-		return UINT64_MAX;
+	if (purse->left >= level)
+		return 0;
 	if (purse->left <= -V_FAR)
 		return UINT64_MAX - 1;
-	wait = ratio_invert(rate->per_ns,
-	    (uint64_t)((int64_t)(cost * rate->token) - purse->left),
+	wait = ratio_invert(rate->per_ns, (uint64_t)(level - purse->left),
 	    in->below);
 	if (wait == UINT64_MAX ||
 	    wait > UINT64_MAX - in->early_ns - in->now_ns)
 		return UINT64_MAX - 1;
 	return in->early_ns + wait;
+}
+
+/* Until it can pay cost, and 0 if it can. UINT64_MAX: never. */
+static inline uint64_t
+purse_wait_ns(const struct purse *purse, const struct rate *rate,
+    const struct vinstant *in, uint64_t cost)
+{
+	if (cost > rate->capacity)
+		return UINT64_MAX;
+	if (cost == 0)
+		return 0;
+	return purse_level_wait_ns(purse, rate, in,
+	    (int64_t)(cost * rate->token));
+}
+
+/*
+ * Until it is full. What it can hold now may be less, after a change of the
+ * capacity, but grows with V as the level does.
+ */
+static inline uint64_t
+purse_full_wait_ns(const struct purse *purse, const struct rate *rate,
+    const struct vinstant *in)
+{
+	return purse_level_wait_ns(purse, rate, in, (int64_t)rate->full);
 }
 
 #endif

@@ -50,6 +50,13 @@ struct weir_decision {
 	 * (275 s at the fastest rates, 73 years at a token per ns). Denied for
 	 * want of room or of a limit: 0, there is nothing to wait for. */
 	uint64_t retry_after_ns;
+	/* The smallest wait after which the bucket is full if nobody takes
+	 * tokens: at that time `remaining` is the capacity, 1 ns earlier it is
+	 * not. 0 if it is full, or if there is no bucket. WEIR_NEVER - 1 as
+	 * above. */
+	uint64_t reset_after_ns;
+	/* The limit that decided: that of the request. */
+	uint32_t limit;
 };
 
 /*

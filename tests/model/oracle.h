@@ -99,4 +99,18 @@ oracle_wait_ns(const struct weir_limit_params *limit, wide level,
 	    (uint64_t)wait;
 }
 
+/* The wait until the bucket is full. */
+static inline uint64_t
+oracle_full_wait_ns(const struct weir_limit_params *limit, wide level,
+    uint64_t now_ns)
+{
+	wide missing = oracle_full(limit) - level, wait;
+
+	if (missing <= 0)
+		return 0;
+	wait = missing / limit->tokens + (missing % limit->tokens != 0);
+	return wait > (wide)(UINT64_MAX - now_ns) ? WEIR_NEVER - 1 :
+	    (uint64_t)wait;
+}
+
 #endif

@@ -65,7 +65,7 @@ static const struct {
 
 /* What was asked and answered, to be shown when it was wrong. */
 struct record {
-	uint64_t name, now_ns, cost, remaining, retry_ns;
+	uint64_t name, now_ns, cost, remaining, retry_ns, full_ns;
 	uint32_t call; /* requests of one packet burst share it */
 	uint8_t limit, key, verdict, detailed;
 };
@@ -137,8 +137,9 @@ print_history(const struct model *m, const struct record *wrong)
 		    ": %c", r->call, r->now_ns, r->cost,
 		    r->verdict == WEIR_PASS ? 'A' : 'D');
 		if (r->detailed)
-			printf(" left %" PRIu64 " retry %" PRIu64,
-			    r->remaining, r->retry_ns);
+			printf(" left %" PRIu64 " retry %" PRIu64
+			    " full in %" PRIu64, r->remaining, r->retry_ns,
+			    r->full_ns);
 		printf("\n");
 	}
 }
@@ -155,16 +156,18 @@ mismatch(const struct model *m, const struct record *wrong, wide level)
 	print_history(m, wrong);
 	fflush(stdout);
 	ck_abort_msg("WEIR_SEED=0x%" PRIx64 ": the last of these is wrong; "
-	    "want %c left %" PRIu64 " retry %" PRIu64, m->seed,
-	    pass ? 'A' : 'D', oracle_tokens(p, level),
-	    pass ? 0 : oracle_wait_ns(p, level, wrong->cost, wrong->now_ns));
+	    "want %c left %" PRIu64 " retry %" PRIu64 " full in %" PRIu64,
+	    m->seed, pass ? 'A' : 'D', oracle_tokens(p, level),
+	    pass ? 0 : oracle_wait_ns(p, level, wrong->cost, wrong->now_ns),
+	    oracle_full_wait_ns(p, level, wrong->now_ns));
 }
 
 /* A wait may be named as past the end if the clock is very late. */
 static bool
-wait_is_far(const struct oracle_bucket *bucket, const struct record *r)
+wait_is_far(const struct oracle_bucket *bucket, const struct record *r,
+    uint64_t wait_ns)
 {
-	return r->retry_ns == WEIR_NEVER - 1 && bucket->touched &&
+	return wait_ns == WEIR_NEVER - 1 && bucket->touched &&
 	    r->now_ns < bucket->last_ns &&
 	    bucket->last_ns - r->now_ns > FAR_NS;
 }
@@ -183,7 +186,9 @@ agrees_exactly(const struct weir_limit_params *p,
 		level -= (wide)r->cost * p->period_ns;
 	return r->remaining == oracle_tokens(p, level) &&
 	    (r->retry_ns == (pass ? 0 : oracle_wait_ns(p, level, r->cost,
-	    r->now_ns)) || wait_is_far(bucket, r));
+	    r->now_ns)) || wait_is_far(bucket, r, r->retry_ns)) &&
+	    (r->full_ns == oracle_full_wait_ns(p, level, r->now_ns) ||
+	    wait_is_far(bucket, r, r->full_ns));
 }
 
 /*
@@ -205,6 +210,17 @@ level_slack(const struct weir_limit_params *p,
 	return (by_speed > by_capacity ? by_speed : by_capacity) + 1 + drift;
 }
 
+/* The level after the decision lies between low and high. */
+static bool
+full_wait_is_near(const struct weir_limit_params *p,
+    const struct oracle_bucket *bucket, const struct record *r, wide low,
+    wide high)
+{
+	return wait_is_far(bucket, r, r->full_ns) ||
+	    (r->full_ns <= oracle_full_wait_ns(p, low, r->now_ns) &&
+	    r->full_ns >= oracle_full_wait_ns(p, high, r->now_ns));
+}
+
 static bool
 agrees_nearly(const struct weir_limit_params *p,
     const struct oracle_bucket *bucket, wide level, const struct record *r)
@@ -218,6 +234,10 @@ agrees_nearly(const struct weir_limit_params *p,
 	if (!r->detailed)
 		return true;
 	price = (wide)(r->cost <= p->capacity ? r->cost : 0) * p->period_ns;
+	if (!full_wait_is_near(p, bucket, r,
+	    level - (r->verdict == WEIR_PASS ? price : 0),
+	    high - (r->verdict == WEIR_PASS ? price : 0)))
+		return false;
 	if (r->verdict == WEIR_PASS)
 		return r->retry_ns == 0 &&
 		    r->remaining >= oracle_tokens(p, level - price) &&
@@ -225,7 +245,7 @@ agrees_nearly(const struct weir_limit_params *p,
 	if (r->remaining < oracle_tokens(p, level) ||
 	    r->remaining > oracle_tokens(p, high))
 		return false;
-	if (wait_is_far(bucket, r))
+	if (wait_is_far(bucket, r, r->retry_ns))
 		return true;
 	if (r->cost > p->capacity)
 		return r->retry_ns == WEIR_NEVER;
@@ -406,6 +426,7 @@ keep(struct record *r, const struct weir_decision *decision)
 	r->detailed = 1;
 	r->remaining = decision->remaining;
 	r->retry_ns = decision->retry_after_ns;
+	r->full_ns = decision->reset_after_ns;
 	expect(decision->verdict == r->verdict);
 	expect(decision->decided_by == WEIR_BY_BUCKET);
 }

@@ -348,6 +348,99 @@ START_TEST(burst_of_any_length)
 }
 END_TEST
 
+/* The bucket is full after the wait it named, and was not 1 ns before. */
+START_TEST(time_to_full)
+{
+	const uint64_t costs[] = { 1, 3, 7, 10, 11, 2 };
+	struct weir_decision d;
+	uint64_t now_ns = 0;
+
+	open_limit(3, 7, 10, WEIR_UNIT_PACKETS);
+	ck_assert_uint_eq(ask(&rig, limit, "k", 0, 0).reset_after_ns, 0);
+	for (size_t i = 0; i < NELEM(costs); i++) {
+		/* 7/3 ns for each token; a refusal takes none */
+		uint64_t want = costs[i] > 10 ? 0 : (7 * costs[i] + 2) / 3;
+
+		d = ask(&rig, limit, "k", costs[i], now_ns);
+		ck_assert_uint_eq(d.reset_after_ns, want);
+		if (want == 0)
+			continue;
+		now_ns += want - 1;
+		d = ask(&rig, limit, "k", 0, now_ns);
+		ck_assert_uint_eq(d.remaining, 9);
+		ck_assert_uint_eq(d.reset_after_ns, 1);
+		d = ask(&rig, limit, "k", 0, ++now_ns);
+		ck_assert_uint_eq(d.remaining, 10);
+		ck_assert_uint_eq(d.reset_after_ns, 0);
+	}
+	/* a refusal names both: when one token is there, and when ten are */
+	ask(&rig, limit, "k", 10, now_ns);
+	d = ask(&rig, limit, "k", 1, now_ns);
+	ck_assert_uint_eq(d.retry_after_ns, 3);
+	ck_assert_uint_eq(d.reset_after_ns, 24);
+	/* one that falls behind the clock's end */
+	d = ask(&rig, limit, "x", 10, UINT64_MAX - 23);
+	ck_assert_uint_eq(d.reset_after_ns, WEIR_NEVER - 1);
+	d = ask(&rig, limit, "y", 10, UINT64_MAX - 24);
+	ck_assert_uint_eq(d.reset_after_ns, 24);
+	rig_close(&rig);
+}
+END_TEST
+
+/* After a raised capacity, full is the new one. */
+START_TEST(time_to_full_of_a_changed_limit)
+{
+	struct weir_limit_params p = limit_params("l", 2, S, 30,
+	    WEIR_UNIT_PACKETS);
+	struct weir_decision d;
+
+	open_limit(1, S, 10, WEIR_UNIT_PACKETS);
+	ask(&rig, limit, "k", 4, 100 * S);
+	ck_assert_int_eq(weir_limit_set(rig.engine, limit, &p, 102 * S, NULL),
+	    0);
+	/* 8 of 30, two each second; a key that was never seen has 10 */
+	d = ask(&rig, limit, "k", 0, 102 * S);
+	ck_assert_uint_eq(d.remaining, 8);
+	ck_assert_uint_eq(d.reset_after_ns, 11 * S);
+	d = ask(&rig, limit, "x", 0, 102 * S);
+	ck_assert_uint_eq(d.reset_after_ns, 10 * S);
+	/* a clock that is behind the change waits for that, too */
+	d = ask(&rig, limit, "x", 0, 101 * S);
+	ck_assert_uint_eq(d.reset_after_ns, 11 * S);
+	d = ask(&rig, limit, "x", 0, 112 * S - 1);
+	ck_assert_uint_eq(d.remaining, 29);
+	d = ask(&rig, limit, "x", 0, 112 * S);
+	ck_assert_uint_eq(d.remaining, 30);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A decision names the limit it is about, whoever decided. */
+START_TEST(decision_names_its_limit)
+{
+	struct weir_request requests[6];
+	struct weir_decision d[NELEM(requests)];
+	uint8_t verdicts[NELEM(requests)];
+	uint32_t limits[3];
+
+	open_limit(1, S, 1, WEIR_UNIT_PACKETS);
+	limits[0] = limit;
+	limits[1] = limit_add(rig.engine, "m", 1, S, 2, WEIR_UNIT_PACKETS);
+	limits[2] = 12345;
+	for (size_t i = 0; i < NELEM(requests); i++)
+		requests[i] = request(limits[i % 3], "k", 1);
+	memset(d, 0xa5, sizeof(d));
+	weir_check_burst(rig.worker, requests, NELEM(requests), 0, verdicts,
+	    d);
+	for (size_t i = 0; i < NELEM(requests); i++) {
+		ck_assert_uint_eq(d[i].limit, limits[i % 3]);
+		ck_assert_uint_eq(d[i].reset_after_ns, i % 3 == 2 ? 0 :
+		    i == 4 ? 2 * S : S);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -372,6 +465,9 @@ suite(void)
 	tcase_add_test(meaning, first_second);
 	tcase_add_test(meaning, equal_limits_count_apart);
 	tcase_add_test(meaning, each_unit_its_field);
+	tcase_add_test(meaning, time_to_full);
+	tcase_add_test(meaning, time_to_full_of_a_changed_limit);
+	tcase_add_test(meaning, decision_names_its_limit);
 	suite_add_tcase(s, meaning);
 
 	tcase_set_timeout(burst, 60);
