@@ -116,6 +116,41 @@ START_TEST(waits_follow)
 }
 END_TEST
 
+/* Half the rate and half the room, in the middle of it all. */
+START_TEST(the_change_counts_from_now_on)
+{
+	ck_assert_int_eq(change(10, 10, 0), 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(spend(1, 1, 0).verdict, WEIR_PASS);
+	ck_assert_int_eq(change(5, 5, 0), 0);
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(spend(1, 1, 0).verdict, WEIR_PASS);
+	ck_assert_uint_eq(spend(1, 1, 0).retry_after_ns, S / 5);
+}
+END_TEST
+
+/* Days to fill: a rate 600 times slower in the units of the first. */
+START_TEST(long_waits_are_exact)
+{
+	uint32_t deep = limit_add(rig.engine, "deep", 1000, S, 250000,
+	    WEIR_UNIT_PACKETS);
+	const struct weir_limit_params slow = limit_params("deep", 5, 3 * S,
+	    250000, WEIR_UNIT_PACKETS);
+	uint64_t key = 1;
+
+	ck_assert_int_eq(ask(&rig, deep, &key, 250000, 0).verdict, WEIR_PASS);
+	ck_assert_int_eq(weir_limit_set(rig.engine, deep, &slow, 0, NULL), 0);
+	ck_assert_uint_eq(ask(&rig, deep, &key, 1000, 0).retry_after_ns,
+	    600 * S);
+	ck_assert_uint_eq(ask(&rig, deep, &key, 250000, 0).retry_after_ns,
+	    150000 * S);
+	ck_assert_int_eq(ask(&rig, deep, &key, 250000,
+	    150000 * S - 1).verdict, WEIR_DENY);
+	ck_assert_int_eq(ask(&rig, deep, &key, 250000, 150000 * S).verdict,
+	    WEIR_PASS);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	struct weir_limit_params bad[] = {
@@ -280,6 +315,8 @@ main(void)
 	tcase_add_test(tc, capacity_clamps_and_grants_nothing);
 	tcase_add_test(tc, the_past_is_not_priced_anew);
 	tcase_add_test(tc, waits_follow);
+	tcase_add_test(tc, the_change_counts_from_now_on);
+	tcase_add_test(tc, long_waits_are_exact);
 	tcase_add_test(tc, refusals);
 	tcase_add_test(tc, long_idle);
 	tcase_add_test(tc, fractions_are_carried);
