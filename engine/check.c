@@ -228,11 +228,27 @@ prepare(struct chunk *c, struct weir_worker *worker,
 	c->unknown = 0;
 	c->items = 0;
 	c->fetched = fetch;
+	c->intent = CHECK;
 	c->runs = 0;
 	if (worker->engine->table.key_words == KEY_WORDS_SMALL)
 		prepare_runs(c, KEY_WORDS_SMALL);
 	else
 		prepare_runs(c, KEY_WORDS_MAX);
+}
+
+bool
+chunk_of_one(struct chunk *c, struct weir_worker *worker,
+    const struct weir_request *request, enum intent intent, uint64_t now_ns,
+    struct weir_decision *decision)
+{
+	prepare(c, worker, request, 1, CHUNK);
+	c->intent = intent;
+	c->now_ns = now_ns;
+	c->decisions = decision;
+	c->next = NULL;
+	worker->burst++;
+	c->instant = instant_of(c, request->limit);
+	return c->instant != NULL;
 }
 
 /* The leaders that were not in their home line. */
@@ -350,12 +366,7 @@ deny_unknown(struct chunk *c, uint8_t *verdicts)
 
 		counter_add(&c->worker->unknown_limits, 1);
 		verdicts[request] = WEIR_DENY;
-		if (c->decisions)
-			c->decisions[request] = (struct weir_decision){
-				.verdict = WEIR_DENY,
-				.decided_by = WEIR_BY_NO_LIMIT,
-				.limit = c->requests[request].limit,
-			};
+		chunk_tell_unknown(c, request);
 	}
 }
 

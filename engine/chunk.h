@@ -28,6 +28,13 @@ struct item {
 	bool leads;
 };
 
+/* What is wanted of the requests. Only a chunk of one may want other than
+ * CHECK; see adjust.c. */
+enum intent {
+	CHECK,
+	PEEK, /* what CHECK would say; nothing changes */
+};
+
 /* Items of one limit, up to the next run's. */
 struct run {
 	uint32_t limit;
@@ -45,6 +52,7 @@ struct chunk {
 	uint32_t runs;
 	uint32_t items;
 	uint32_t fetched; /* of the items, how many home lines were asked for */
+	enum intent intent;
 	struct run run[CHUNK];
 	struct item item[CHUNK];
 	/* What decide() is given. */
@@ -71,6 +79,24 @@ instant_of(struct chunk *c, uint32_t limit)
 		instant->at = rate_at(&instant->limit->rate, c->now_ns);
 	}
 	return instant;
+}
+
+/* check.c: a chunk of one request, prepared. => false: it names no limit. */
+bool
+chunk_of_one(struct chunk *c, struct weir_worker *worker,
+    const struct weir_request *request, enum intent intent, uint64_t now_ns,
+    struct weir_decision *decision);
+
+/* The details of a request that names no limit. */
+static inline void
+chunk_tell_unknown(const struct chunk *c, unsigned request)
+{
+	if (c->decisions)
+		c->decisions[request] = (struct weir_decision){
+			.verdict = WEIR_DENY,
+			.decided_by = WEIR_BY_NO_LIMIT,
+			.limit = c->requests[request].limit,
+		};
 }
 
 /*

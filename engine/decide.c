@@ -111,7 +111,7 @@ decide_found(struct chunk *c, unsigned first, struct view *view,
 	    purse_open(&instant->at, s,
 		v_since(&instant->at, s, era));
 
-	if (spend_group(c, first, &purse, denied) == 0)
+	if (spend_group(c, first, &purse, denied) == 0 || c->intent == PEEK)
 		return table_unchanged(view) ? OUTCOME_DONE : OUTCOME_AGAIN;
 	if (stale) {
 		table_retire(view);
@@ -133,6 +133,9 @@ decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
 
 	if (spend_group(c, first, &purse, denied) == 0)
 		return OUTCOME_NOTHING;
+	if (c->intent == PEEK)
+		return table_has_room(table, probe, entry_idle, c) ?
+		    OUTCOME_NOTHING : OUTCOME_FULL;
 	switch (table_insert(table, probe, purse.base & V_MASK,
 	    instant->at.era, worker_claim(c->worker), impatient, entry_idle,
 	    c)) {

@@ -137,6 +137,13 @@ choose_slot(const struct table *t, const struct probe *p, idle_fn *idle,
 	return chosen;
 }
 
+bool
+table_has_room(const struct table *t, const struct probe *p, idle_fn *idle,
+    void *context)
+{
+	return choose_slot(t, p, idle, context).entry != NULL;
+}
+
 static bool
 same_key(struct entry *e, const struct probe *p, unsigned key_words)
 {

@@ -324,6 +324,11 @@ table_insert(struct table *t, const struct probe *p, uint64_t value,
     uint32_t era, uint64_t claim, bool impatient, idle_fn *idle,
     void *context);
 
+/* Would an insertion find a slot to claim? */
+bool
+table_has_room(const struct table *t, const struct probe *p, idle_fn *idle,
+    void *context);
+
 /*
  * Slots for a table that is to hold `capacity` keys: a load of at most 1/4, at
  * which 97 of 100 keys are in their home line (at 1/2: 89).

@@ -93,9 +93,12 @@ weir_check_burst(struct weir_worker *worker,
     const struct weir_request *requests, size_t n, uint64_t now_ns,
     uint8_t *verdicts, struct weir_decision *decisions);
 
+#define WEIR_BURST_MAX 32
+#define WEIR_PREPARED_MAX 2
+
 /*
- * The same in two calls, for callers who have something to do in between, best
- * of all the next packet burst:
+ * weir_check_burst() in two calls, for callers who have something to do in
+ * between, best of all the next packet burst:
  *
  *	weir_prepare(worker, next_requests, n);   its lines are on their way
  *	weir_decide(worker, now_ns, verdicts, NULL);   the one before
@@ -111,8 +114,6 @@ weir_check_burst(struct weir_worker *worker,
  *    waiting already.
  * => The worker's own thread.
  */
-#define WEIR_BURST_MAX 32
-#define WEIR_PREPARED_MAX 2
 WEIR_API int
 weir_prepare(struct weir_worker *worker, const struct weir_request *requests,
     size_t n);
@@ -127,6 +128,18 @@ weir_prepare(struct weir_worker *worker, const struct weir_request *requests,
 WEIR_API size_t
 weir_decide(struct weir_worker *worker, uint64_t now_ns, uint8_t *verdicts,
     struct weir_decision *decisions);
+
+/*
+ * What weir_check() would say now. Nothing changes: no tokens are taken, no
+ * entry is made, nothing is counted. A cost of zero asks for the level:
+ * `remaining` and reset_after_ns. By the time the answer is used others may
+ * have taken what it promised.
+ *
+ * => The verdict. => The worker's own thread.
+ */
+WEIR_API enum weir_verdict
+weir_peek(struct weir_worker *worker, const struct weir_request *request,
+    uint64_t now_ns, struct weir_decision *decision);
 
 WEIR_END_DECLS
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * More than yes or no to one request: look at a bucket without taking.
+ *
+ * A mail gateway lets each sender have 10 messages per second.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <weir/weir.h>
+
+#define SECOND 1000000000ull
+
+static struct weir_request
+messages(uint32_t limit, uint64_t n)
+{
+	return (struct weir_request){
+		.key = "sender-1", .packets = n, .bytes = 0, .limit = limit,
+	};
+}
+
+/* How many more messages may this sender have? A cost of zero just looks. */
+static uint64_t
+level(struct weir_worker *worker, uint32_t limit, uint64_t now_ns)
+{
+	struct weir_request request = messages(limit, 0);
+	struct weir_decision decision;
+
+	weir_peek(worker, &request, now_ns, &decision);
+	printf("%" PRIu64 " left, all there in %" PRIu64 " ms\n",
+	    decision.remaining, decision.reset_after_ns / 1000000);
+	return decision.remaining;
+}
+
+static int
+talk(struct weir_worker *worker, uint32_t limit)
+{
+	struct weir_request one = messages(limit, 1);
+
+	/* Looking takes nothing: it passes as often as one likes. */
+	for (int i = 0; i < 20; i++)
+		if (weir_peek(worker, &one, 0, NULL) != WEIR_PASS)
+			return 1;
+	if (level(worker, limit, 0) != 10)
+		return 1;
+	weir_check(worker, &one, 0, NULL);
+	return level(worker, limit, 0) != 9;
+}
+
+int
+main(void)
+{
+	struct weir_engine_params params = {
+		.size = sizeof(params),
+		.capacity = 1000,
+		.key_size = 8,
+	};
+	struct weir_limit_params mail = {
+		.size = sizeof(mail),
+		.name = "mail",
+		.tokens = 10,
+		.period_ns = SECOND,
+		.capacity = 10,
+	};
+	struct weir_engine *engine;
+	struct weir_worker *worker;
+	uint32_t limit;
+	int failed = 1;
+
+	if (weir_engine_create(&params, &engine, NULL) != 0)
+		return 1;
+	if (weir_limit_add(engine, &mail, &limit, NULL) == 0 &&
+	    weir_worker_attach(engine, &worker) == 0) {
+		failed = talk(worker, limit);
+		weir_worker_detach(worker);
+	}
+	weir_engine_destroy(engine);
+	return failed;
+}
