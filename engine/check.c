@@ -41,6 +41,7 @@ struct terms {
 	uint64_t token;
 	uint64_t capacity;
 	uint32_t era;
+	bool plain; /* a bucket, with no rules of its own */
 };
 
 static inline struct terms
@@ -57,6 +58,7 @@ terms_of(const struct instant *instant)
 		.token = rate->token,
 		.capacity = rate->capacity,
 		.era = instant->at.era,
+		.plain = instant->at.step == 0,
 	};
 }
 
@@ -76,7 +78,7 @@ decide_alone(struct item *item, const struct view *view,
 	bool done;
 
 	if (item->next != NONE || ctl_era(view->ctl) != terms->era ||
-	    item->cost == 0)
+	    item->cost == 0 || !terms->plain)
 		return false;
 	if (left >= terms->full) {
 		left = terms->full;

@@ -19,7 +19,8 @@ refuse(struct weir_error *error, const char *field, const char *reason)
 }
 
 static int
-rate_refusal(enum rate_fault fault, struct weir_error *error)
+rate_refusal(enum rate_fault fault, const struct weir_limit_params *params,
+    struct weir_error *error)
 {
 	switch (fault) {
 	case RATE_ZERO_TOKENS:
@@ -32,12 +33,33 @@ rate_refusal(enum rate_fault fault, struct weir_error *error)
 		return refuse(error, "tokens",
 		    "more than 2^23 tokens per ns cannot be represented");
 	case RATE_TOO_DEEP:
-		return refuse(error, "capacity",
-		    "more than 2^55 tokens cannot be represented");
+		return refuse(error,
+		    params->algorithm == WEIR_FIXED_WINDOW ? "tokens" :
+		    "capacity", "more than 2^55 tokens cannot be represented");
 	case RATE_OK:
 		break;
 	}
 	return 0;
+}
+
+static enum rate_fault
+limit_rate(struct rate *rate, const struct weir_limit_params *params)
+{
+	return params->algorithm == WEIR_FIXED_WINDOW ?
+	    rate_make_window(rate, params->tokens, params->period_ns) :
+	    rate_make(rate, params->tokens, params->period_ns,
+		params->capacity);
+}
+
+static enum rate_fault
+limit_rate_change(struct rate *rate, const struct rate *old,
+    const struct weir_limit_params *params, uint64_t now_ns)
+{
+	return params->algorithm == WEIR_FIXED_WINDOW ?
+	    rate_change_window(rate, old, params->tokens, params->period_ns,
+		now_ns) :
+	    rate_change(rate, old, params->tokens, params->period_ns,
+		params->capacity, now_ns);
 }
 
 /* What is not about the rate. */
@@ -57,6 +79,12 @@ params_refusal(const struct weir_limit_params *params,
 	if (params->unit != WEIR_UNIT_PACKETS &&
 	    params->unit != WEIR_UNIT_BYTES)
 		return refuse(error, "unit", "must be packets or bytes");
+	if (params->algorithm != WEIR_TOKEN_BUCKET &&
+	    params->algorithm != WEIR_FIXED_WINDOW)
+		return refuse(error, "algorithm", "is none that there is");
+	if (params->algorithm == WEIR_FIXED_WINDOW && params->capacity != 0)
+		return refuse(error, "capacity",
+		    "must be 0: a window holds its tokens");
 	return 0;
 }
 
@@ -100,8 +128,7 @@ limit_settle(struct limit *limit, const struct weir_engine *engine,
 	limit->id = id;
 	limit->hash_seed = hash_seed_of(engine->hash_seed, id);
 	/* One more unit, for the skew is cut to whole units. */
-	limit->skew = 1 + (int64_t)ratio_apply(limit->rate.per_ns,
-	    engine->clock_skew_ns);
+	limit->skew = rate_skew(&limit->rate, engine->clock_skew_ns);
 }
 
 static struct limit_set *
@@ -222,8 +249,7 @@ weir_limit_add(struct weir_engine *engine,
 	limit = limit_new(engine);
 	if (!limit)
 		return -ENOMEM;
-	rc = rate_refusal(rate_make(&limit->rate, params->tokens,
-	    params->period_ns, params->capacity), error);
+	rc = rate_refusal(limit_rate(&limit->rate, params), params, error);
 	if (rc == 0) {
 		memcpy(limit->name, params->name, strlen(params->name));
 		limit_fill(limit, params, limit->name);
@@ -296,8 +322,10 @@ limit_derive(struct limit *new, const struct limit *old,
 		return refuse(error, "name", "is not that of the limit");
 	if (params->unit != old->unit)
 		return refuse(error, "unit", "cannot be changed");
-	rc = rate_refusal(rate_change(&new->rate, &old->rate, params->tokens,
-	    params->period_ns, params->capacity, now_ns), error);
+	if (params->algorithm != old->params.algorithm)
+		return refuse(error, "algorithm", "cannot be changed");
+	rc = rate_refusal(limit_rate_change(&new->rate, &old->rate, params,
+	    now_ns), params, error);
 	if (rc)
 		return rc;
 	limit_fill(new, params, old->name);

@@ -26,6 +26,11 @@
  * capacity of 100,000: 314 ns in 274 years). The rate itself is then too high
  * by less than one part in 2^63.
  *
+ * WINDOWS. A fixed window of N tokens is a bucket whose V stands still inside a
+ * window and grows by N at its end: full at the start of each, whatever was
+ * spent before. Only a late `now` has a rule of its own: if S lies ahead of V,
+ * it is of a later window, and that one is meant.
+ *
  * RING. S is kept modulo 2^58 (the rest of its word belongs to the table). To
  * read it after any idle time, time is divided into *eras* of 2^56 units, and
  * the entry remembers, beside S, in which era S was written, give or take one.
@@ -54,6 +59,8 @@
 typedef __int128 int128_t;
 
 struct rate {
+	uint64_t window_ns;  /* V grows by `full` at the end of each; 0: it
+	                        grows by per_ns all the time */
 	struct ratio per_ns; /* units per ns */
 	uint64_t token;      /* units per token */
 	uint64_t capacity;   /* tokens */
@@ -74,6 +81,10 @@ struct vinstant {
 	uint128_t whole;   /* V, of which v and era are parts */
 	uint128_t below;   /* what rounding down cut off */
 	int64_t most;      /* units a bucket can hold now, <= full */
+	/* Of windows only: */
+	uint64_t step;     /* what V grows by at the end of each; 0: none */
+	uint64_t window_ns;
+	uint64_t end_ns;   /* of this one; UINT64_MAX: after the clock's */
 };
 
 enum rate_fault {
@@ -139,6 +150,43 @@ rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
 	return RATE_OK;
 }
 
+/* N tokens in each window. */
+static inline enum rate_fault
+rate_make_window(struct rate *rate, uint64_t tokens, uint64_t window_ns)
+{
+	if (tokens == 0)
+		return RATE_ZERO_TOKENS;
+	if (window_ns == 0)
+		return RATE_ZERO_PERIOD;
+	if (tokens > V_FULL_MAX)
+		return RATE_TOO_DEEP;
+	if (tokens > (uint128_t)window_ns * V_SPEED_MAX)
+		return RATE_TOO_FAST;
+	*rate = (struct rate){
+		.window_ns = window_ns,
+		.token = 1,
+		.capacity = tokens,
+		.full = tokens,
+		.from_v = tokens, /* the first window's */
+		.floor = V_NO_FLOOR,
+	};
+	return RATE_OK;
+}
+
+/* V at since_ns after the last change, for windows. */
+static inline uint128_t
+windows_at(const struct rate *rate, uint64_t since_ns, struct vinstant *in)
+{
+	uint64_t first = rate->from_ns / rate->window_ns;
+	uint64_t window = (rate->from_ns + since_ns) / rate->window_ns;
+
+	in->step = rate->full;
+	in->window_ns = rate->window_ns;
+	if (__builtin_mul_overflow(window + 1, rate->window_ns, &in->end_ns))
+		in->end_ns = UINT64_MAX;
+	return rate->from_v + (uint128_t)(window - first) * rate->full;
+}
+
 static inline struct vinstant
 rate_at(const struct rate *rate, uint64_t now_ns)
 {
@@ -153,8 +201,11 @@ rate_at(const struct rate *rate, uint64_t now_ns)
 		in.early_ns = rate->from_ns - now_ns;
 	/* The carried fraction has no room beside the longest times, and no
 	 * weight. */
-	v = rate->from_v + ratio_apply_rest(rate->per_ns, since_ns,
-	    since_ns >> 63 ? 0 : rate->from_below, &in.below);
+	if (rate->window_ns)
+		v = windows_at(rate, since_ns, &in);
+	else
+		v = rate->from_v + ratio_apply_rest(rate->per_ns, since_ns,
+		    since_ns >> 63 ? 0 : rate->from_below, &in.below);
 	above_floor = (int128_t)v - rate->floor;
 	in.whole = v;
 	in.v = (uint64_t)v;
@@ -169,6 +220,20 @@ static inline uint128_t
 fraction_move(uint128_t below, unsigned from, unsigned to)
 {
 	return to >= from ? below << (to - from) : below >> (from - to);
+}
+
+/* From now_ns on, V goes on from where it is with the old rate. */
+static inline void
+rate_follow(struct rate *rate, const struct rate *old, uint64_t now_ns)
+{
+	struct vinstant in = rate_at(old, now_ns);
+	int128_t held = (int128_t)in.whole - (int64_t)old->full;
+
+	rate->from_ns = now_ns + in.early_ns;
+	rate->from_v = in.whole;
+	rate->from_below = fraction_move(in.below, old->per_ns.shift,
+	    rate->per_ns.shift);
+	rate->floor = held > old->floor ? held : old->floor;
 }
 
 /*
@@ -186,9 +251,7 @@ static inline enum rate_fault
 rate_change(struct rate *rate, const struct rate *old, uint64_t tokens,
     uint64_t period_ns, uint64_t capacity, uint64_t now_ns)
 {
-	struct vinstant in = rate_at(old, now_ns);
 	uint64_t common;
-	int128_t held;
 
 	if (tokens == 0)
 		return RATE_ZERO_TOKENS;
@@ -210,16 +273,32 @@ rate_change(struct rate *rate, const struct rate *old, uint64_t tokens,
 		.token = old->token,
 		.capacity = capacity,
 		.full = capacity * old->token,
-		.from_ns = now_ns + in.early_ns,
-		.from_v = in.whole,
-		.floor = old->floor,
 	};
-	rate->from_below = fraction_move(in.below, old->per_ns.shift,
-	    rate->per_ns.shift);
-	held = (int128_t)in.whole - (int64_t)old->full;
-	if (held > rate->floor)
-		rate->floor = held;
+	rate_follow(rate, old, now_ns);
 	return RATE_OK;
+}
+
+/* The same for windows. */
+static inline enum rate_fault
+rate_change_window(struct rate *rate, const struct rate *old, uint64_t tokens,
+    uint64_t window_ns, uint64_t now_ns)
+{
+	enum rate_fault fault = rate_make_window(rate, tokens, window_ns);
+
+	if (fault == RATE_OK)
+		rate_follow(rate, old, now_ns);
+	return fault;
+}
+
+/* Units that come within skew_ns, and one for the cut. */
+static inline int64_t
+rate_skew(const struct rate *rate, uint64_t skew_ns)
+{
+	uint128_t units = rate->window_ns ?
+	    (uint128_t)(skew_ns / rate->window_ns + 1) * rate->full :
+	    ratio_apply(rate->per_ns, skew_ns);
+
+	return units < V_FAR / 2 ? (int64_t)units + 1 : V_FAR / 2;
 }
 
 /* Signed distance on the ring of S. */
@@ -261,6 +340,7 @@ v_since(const struct vinstant *in, uint64_t s, uint32_t era)
 struct purse {
 	uint64_t base;
 	int64_t left;
+	uint64_t ahead; /* windows between that of the instant and its own */
 };
 
 static inline struct purse
@@ -277,6 +357,15 @@ purse_open(const struct vinstant *in, uint64_t s, int64_t since)
 {
 	if (since >= in->most)
 		return purse_full(in);
+	if (since < 0 && since > -V_FAR && in->step) {
+		uint64_t ahead = ((uint64_t)-since + in->step - 1) / in->step;
+
+		return (struct purse){
+			.base = s,
+			.left = since + (int64_t)(ahead * in->step),
+			.ahead = ahead,
+		};
+	}
 	return (struct purse){.base = s, .left = since};
 }
 
@@ -300,6 +389,17 @@ purse_tokens(const struct purse *purse, const struct rate *rate)
 	return purse->left > 0 ? (uint64_t)purse->left / rate->token : 0;
 }
 
+/* Until the end of the purse's window. */
+static inline uint64_t
+purse_window_wait_ns(const struct purse *purse, const struct vinstant *in)
+{
+	uint128_t end_ns = in->end_ns +
+	    (uint128_t)purse->ahead * in->window_ns;
+
+	return in->end_ns == UINT64_MAX || end_ns > UINT64_MAX ?
+	    UINT64_MAX - 1 : (uint64_t)end_ns - in->now_ns;
+}
+
 /*
  * How long until the purse holds this many units, if nobody takes any: exact,
  * in that V reaches the sum at now + wait and not 1 ns before. UINT64_MAX - 1:
@@ -315,6 +415,8 @@ purse_level_wait_ns(const struct purse *purse, const struct rate *rate,
 		return 0;
 	if (purse->left <= -V_FAR)
 		return UINT64_MAX - 1;
+	if (in->step)
+		return purse_window_wait_ns(purse, in);
 	wait = ratio_invert(rate->per_ns, (uint64_t)(level - purse->left),
 	    in->below);
 	if (wait == UINT64_MAX ||

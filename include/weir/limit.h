@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits: named rules. Here: the token bucket.
+ * Limits: named rules.
  *
- * A bucket holds up to `capacity` tokens, starts full and gains `tokens`
+ * TOKEN BUCKET. A bucket holds up to `capacity` tokens, starts full and gains `tokens`
  * tokens every `period_ns` nanoseconds, continuously. A request of cost c
  * passes if the bucket holds at least c tokens, and then takes them; a
  * refused request takes nothing. In any interval of length t at most
@@ -12,6 +12,12 @@
  * tokens pass for one key. GCRA and the leaky bucket as a meter give the same
  * verdicts. The rate is a rational number and is kept as one: see
  * docs/design.md, "Arithmetic", for when it is exact and how exact otherwise.
+ *
+ * FIXED WINDOW. Time is cut into windows [k * period_ns, (k + 1) * period_ns),
+ * in each of which `tokens` tokens may pass, at any moment of it. Around the
+ * end of a window twice as many may pass at once; where that matters use the
+ * bucket. A request that comes late counts in the newest window in which its
+ * key took tokens. All is exact.
  */
 #ifndef WEIR_LIMIT_H
 #define WEIR_LIMIT_H
@@ -28,8 +34,13 @@ enum weir_unit {
 	WEIR_UNIT_BYTES,       /* a request costs its .bytes */
 };
 
+enum weir_algorithm {
+	WEIR_TOKEN_BUCKET = 0,
+	WEIR_FIXED_WINDOW, /* `capacity` is 0: a window holds `tokens` */
+};
+
 /*
- * A token bucket. 1000 packets/s is {.tokens = 1000, .period_ns = 1000000000};
+ * For a token bucket 1000 packets/s is {.tokens = 1000, .period_ns = 1000000000};
  * 10 Mbit/s counted in bytes is {.tokens = 1250000, .period_ns = 1000000000};
  * one per hour is {.tokens = 1, .period_ns = 3600000000000}.
  */
@@ -40,13 +51,14 @@ struct weir_limit_params {
 	uint64_t period_ns; /* at least 1 */
 	uint64_t capacity;  /* most tokens held, at least 1 */
 	enum weir_unit unit;
+	enum weir_algorithm algorithm;
 };
 
 /*
  * Add a limit while workers run. Every key starts with a full bucket.
  *
  * What cannot be represented is refused, never clamped: rates above 2^23 tokens
- * per ns and capacities above 2^55 tokens. The slowest rate is one token in
+ * per ns, capacities and windows above 2^55 tokens. The slowest rate is one token in
  * 2^64 - 1 ns (584 years).
  *
  * The bound above is kept exactly when, in lowest terms, tokens <= 2^23 and
@@ -71,8 +83,8 @@ weir_limit_add(struct weir_engine *engine,
 
 /*
  * Change the rate and the capacity of a limit at the time now_ns, on the clock
- * that decisions use. params is complete; its name and unit are those that the
- * limit has.
+ * that decisions use. params is complete; its name, unit and algorithm are those that
+ * the limit has.
  *
  * Every bucket keeps the tokens that it holds at now_ns, cut to the new
  * capacity if that is lower: a raised capacity grants nothing, it only lets
@@ -81,7 +93,7 @@ weir_limit_add(struct weir_engine *engine,
  * at now_ns. Decisions by a clock that is behind now_ns count as made at
  * now_ns.
  *
- * A token is counted in the units chosen when the limit was made: as many as
+ * Of a bucket, a token is counted in the units chosen when the limit was made: as many as
  * period_ns has in lowest terms, at least 256 where that fits (docs/design.md,
  * "Arithmetic"). A rate above 2^23 units per ns or a capacity above 2^55 units
  * is refused: from 1000 packets/s one may go up to 8.4 million times that, from
