@@ -289,6 +289,10 @@ judge(struct trio *t, const struct burst *b, const uint8_t *verdicts,
 		expect(decisions[i].decided_by == one.decided_by);
 		expect(decisions[i].remaining == one.remaining);
 		expect(decisions[i].retry_after_ns == one.retry_after_ns);
+		expect(decisions[i].reset_after_ns == one.reset_after_ns);
+		/* Of what is no limit the number may since be another's. */
+		expect(decisions[i].limit == one.limit ||
+		    one.decided_by == WEIR_BY_NO_LIMIT);
 	}
 }
 
