@@ -2,7 +2,8 @@
 /*
  * Deciding in a poll loop that works ahead: each packet burst is prepared as
  * soon as it is received, and decided a turn later. Meanwhile its cache lines
- * arrive, so that a table far larger than the cache costs little waiting.
+ * are on their way. Whether that pays depends on the table and on the machine:
+ * docs/benchmarks.md has figures.
  *
  * Two sets of buffers take turns, as requests must stay until their packet
  * burst is decided. If nothing comes in, what waits is decided at once: only
