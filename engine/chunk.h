@@ -33,6 +33,7 @@ struct item {
 enum intent {
 	CHECK,
 	PEEK, /* what CHECK would say; nothing changes */
+	REFUND,
 };
 
 /* Items of one limit, up to the next run's. */

@@ -383,6 +383,36 @@ purse_spend(struct purse *purse, const struct rate *rate, uint64_t cost)
 	return true;
 }
 
+/*
+ * Give cost tokens back, as far as there is room for them: S moves down, to V
+ * less a full bucket at most. For a clock that is in an earlier era than the
+ * entry that could be so far down that it could not be read in the entry's
+ * era, so there it stops at the era's base less a full bucket; who comes later
+ * than that base sees a full bucket either way.
+ *
+ * => How many units found room.
+ */
+static inline uint64_t
+purse_refund(struct purse *purse, const struct rate *rate,
+    const struct vinstant *in, uint32_t era, uint64_t cost)
+{
+	uint32_t latest = v_eras_since(in, era) < 0 ? era : in->era;
+	uint128_t units = (uint128_t)cost * rate->token;
+	int64_t room = in->most - purse->left;
+	int64_t above = v_distance(purse->base,
+	    (uint64_t)latest << V_ERA_SHIFT) + (int64_t)rate->full;
+
+	if (room > above)
+		room = above;
+	if (room <= 0)
+		return 0;
+	if (units > (uint64_t)room)
+		units = (uint64_t)room;
+	purse->base -= (uint64_t)units;
+	purse->left += (int64_t)units;
+	return (uint64_t)units;
+}
+
 static inline uint64_t
 purse_tokens(const struct purse *purse, const struct rate *rate)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More than yes or no to one request: look at a bucket without taking.
+ * More than yes or no to one request: look at a bucket without taking, and
+ * give back what was not used.
  *
  * A mail gateway lets each sender have 10 messages per second.
  */
@@ -44,7 +45,11 @@ talk(struct weir_worker *worker, uint32_t limit)
 	if (level(worker, limit, 0) != 10)
 		return 1;
 	weir_check(worker, &one, 0, NULL);
-	return level(worker, limit, 0) != 9;
+	if (level(worker, limit, 0) != 9)
+		return 1;
+	/* That message could not be delivered: it shall not count. */
+	weir_refund(worker, &one, 0);
+	return level(worker, limit, 0) != 10;
 }
 
 int

@@ -141,6 +141,29 @@ WEIR_API enum weir_verdict
 weir_peek(struct weir_worker *worker, const struct weir_request *request,
     uint64_t now_ns, struct weir_decision *decision);
 
+/*
+ * Give back what was taken and not used: the request's cost, or as much of it
+ * as the bucket has room for, as it never holds more than its capacity. From
+ * then on in any interval of length t at most
+ *
+ *	capacity + rate * t + what was given back in it
+ *
+ * passes for the key. That what is given back was ever taken is the caller's
+ * word; whoever gives back more than he took raises the limit by as much.
+ *
+ * It is the key's own bucket that gets the tokens: one that is full, or that
+ * was dropped from the table for having been full, gets none, and what the full
+ * policy let pass comes back to nobody. A clock that is late fills the bucket
+ * only as far as it sees it. Counters are left as they are: they say what was
+ * decided, and that stays true.
+ *
+ * => How many tokens found room, without the fraction of one.
+ * => The worker's own thread. Lock-free, as a decision is.
+ */
+WEIR_API uint64_t
+weir_refund(struct weir_worker *worker, const struct weir_request *request,
+    uint64_t now_ns);
+
 WEIR_END_DECLS
 
 #endif

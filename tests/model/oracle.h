@@ -13,8 +13,8 @@
 typedef __int128 wide;
 
 struct oracle_bucket {
-	wide level;       /* at last_ns */
-	uint64_t last_ns; /* the latest time at which tokens were taken */
+	wide level;       /* at last_ns; the cap is applied on reading */
+	uint64_t last_ns; /* the latest time at which it was changed */
 	uint64_t born_ns; /* the first such time */
 	bool touched;     /* before the first take it is full at any time */
 };
@@ -38,12 +38,13 @@ oracle_level(const struct weir_limit_params *limit,
 
 	if (!bucket->touched)
 		return full;
-	if (now_ns < bucket->last_ns)
-		return bucket->level -
-		    (wide)(bucket->last_ns - now_ns) * limit->tokens;
+	if (now_ns < bucket->last_ns) {
+		missing += (wide)(bucket->last_ns - now_ns) * limit->tokens;
+		return missing > 0 ? full - missing : full;
+	}
 	elapsed_ns = now_ns - bucket->last_ns;
 	/* Not to multiply what may overflow: is it full by then? */
-	if (elapsed_ns > missing / limit->tokens)
+	if (missing <= 0 || elapsed_ns > missing / limit->tokens)
 		return full;
 	return bucket->level + (wide)elapsed_ns * limit->tokens;
 }
@@ -58,7 +59,8 @@ oracle_take(const struct weir_limit_params *limit,
 	if (cost == 0)
 		return;
 	if (bucket->touched && now_ns < bucket->last_ns) {
-		bucket->level -= price;
+		bucket->level = oracle_level(limit, bucket, now_ns) - price +
+		    (wide)(bucket->last_ns - now_ns) * limit->tokens;
 		return;
 	}
 	bucket->level = oracle_level(limit, bucket, now_ns) - price;
@@ -97,6 +99,27 @@ oracle_wait_ns(const struct weir_limit_params *limit, wide level,
 	wait = missing / limit->tokens + (missing % limit->tokens != 0);
 	return wait > (wide)(UINT64_MAX - now_ns) ? WEIR_NEVER - 1 :
 	    (uint64_t)wait;
+}
+
+/* Give back what there is room for at now_ns. => How much that was. */
+static inline wide
+oracle_refund(const struct weir_limit_params *limit,
+    struct oracle_bucket *bucket, uint64_t now_ns, uint64_t cost)
+{
+	wide level = oracle_level(limit, bucket, now_ns);
+	wide room = oracle_full(limit) - level;
+	wide given = cost > room / limit->period_ns ? room :
+	    (wide)cost * limit->period_ns;
+
+	if (given == 0)
+		return 0;
+	if (now_ns < bucket->last_ns) {
+		bucket->level += given;
+		return given;
+	}
+	bucket->level = level + given;
+	bucket->last_ns = now_ns;
+	return given;
 }
 
 /* The wait until the bucket is full. */

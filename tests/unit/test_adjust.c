@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking at a bucket without taking from it.
+ * Looking at a bucket without taking from it, and giving back. Ids like B114
+ * name the known fault a case would show.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -199,11 +200,173 @@ START_TEST(peek_in_a_full_table)
 }
 END_TEST
 
+static uint64_t
+refund(const void *key, uint64_t cost, uint64_t now_ns)
+{
+	struct weir_request r = request(limit, key, cost);
+
+	return weir_refund(rig.worker, &r, now_ns);
+}
+
+static uint64_t
+level(const void *key, uint64_t now_ns)
+{
+	return peek(key, 0, now_ns).remaining;
+}
+
+/* B114: at level 0 a refund counts, and a negative cost is none. */
+START_TEST(refund_at_zero)
+{
+	open_limit(1, S, 10);
+	ask(&rig, limit, "k", 10, 0);
+	ck_assert_int_eq(ask(&rig, limit, "k", (uint64_t)-1, 0).verdict,
+	    WEIR_DENY);
+	ck_assert_uint_eq(level("k", 0), 0);
+	ck_assert_uint_eq(refund("k", 4, 0), 4);
+	ck_assert_uint_eq(level("k", 0), 4);
+	ck_assert_int_eq(ask(&rig, limit, "k", 5, 0).verdict, WEIR_DENY);
+	ck_assert_int_eq(ask(&rig, limit, "k", 4, 0).verdict, WEIR_PASS);
+	ck_assert_uint_eq(ask(&rig, limit, "k", 1, 0).retry_after_ns, S);
+}
+END_TEST
+
+/* B126: it gives back what it says, and never more than there is room for. */
+START_TEST(refund_up_to_capacity)
+{
+	open_limit(10, S, 20);
+	ck_assert_int_eq(ask(&rig, limit, "k", 15, 0).verdict, WEIR_PASS);
+	ck_assert_int_eq(ask(&rig, limit, "k", 6, S / 10).verdict, WEIR_PASS);
+	ck_assert_uint_eq(refund("k", 6, S / 10), 6);
+	ck_assert_uint_eq(level("k", S / 10), 6);
+	ck_assert_uint_eq(refund("k", 100, S / 10), 14);
+	ck_assert_uint_eq(level("k", S / 10), 20);
+	/* and no store of it is kept */
+	ck_assert_int_eq(ask(&rig, limit, "k", 20, S / 10).verdict, WEIR_PASS);
+	ck_assert_uint_eq(ask(&rig, limit, "k", 1, S / 10).retry_after_ns,
+	    S / 10);
+}
+END_TEST
+
+/* Half a token is missing: that half is given, and no whole one. */
+START_TEST(refund_of_a_fraction)
+{
+	open_limit(10, S, 20);
+	ask(&rig, limit, "k", 1, 0);
+	ck_assert_uint_eq(refund("k", 1, S / 20), 0);
+	ck_assert_uint_eq(peek("k", 0, S / 20).reset_after_ns, 0);
+	ck_assert_uint_eq(level("k", S / 20), 20);
+}
+END_TEST
+
+START_TEST(refund_of_any_size)
+{
+	const uint64_t costs[] = {
+		UINT64_MAX, 1ull << 63, 1ull << 62, 1ull << 58, 1ull << 57,
+		1ull << 56, 1ull << 55, 1000000,
+	};
+
+	open_limit(1000, 3, 1000000);
+	for (size_t i = 0; i < NELEM(costs); i++) {
+		uint64_t now_ns = i * S;
+
+		ck_assert_uint_eq(refund("k", costs[i], now_ns), 0);
+		ask(&rig, limit, "k", 1000000, now_ns);
+		ck_assert_uint_eq(refund("k", 0, now_ns), 0);
+		ck_assert_uint_eq(level("k", now_ns), 0);
+		ck_assert_uint_eq(refund("k", costs[i], now_ns), 1000000);
+		ck_assert_uint_eq(level("k", now_ns), 1000000);
+		ask(&rig, limit, "k", 999999, now_ns);
+		ck_assert_uint_eq(level("k", now_ns), 1);
+	}
+}
+END_TEST
+
+/* A key that was never seen is full, and so is one of long ago. No limit: no
+ * bucket. Nothing of it is counted. */
+START_TEST(refund_to_nobody)
+{
+	open_limit(1, S, 5);
+	ck_assert_uint_eq(refund("k", 3, 0), 0);
+	ck_assert_uint_eq(level("k", 0), 5);
+	ask(&rig, limit, "k", 5, 0);
+	ck_assert_uint_eq(refund("k", 3, 500 * NSEC_PER_YEAR), 0);
+	ck_assert_uint_eq(level("k", 500 * NSEC_PER_YEAR), 5);
+	ck_assert_uint_eq(counted(limit), 5);
+	limit++;
+	ck_assert_uint_eq(refund("k", 3, 0), 0);
+	ck_assert_uint_eq(weir_engine_unknown_limits(rig.engine), 0);
+	limit--;
+}
+END_TEST
+
+/* A late clock sees less, and gives no more than fills what it sees. */
+START_TEST(refund_by_a_late_clock)
+{
+	open_limit(10, S, 20);
+	ask(&rig, limit, "k", 20, 10 * S);
+	/* at 9 s the level is -10: four more make it -6, and 4 at 10 s */
+	ck_assert_uint_eq(refund("k", 4, 9 * S), 4);
+	ck_assert_uint_eq(level("k", 9 * S), 0);
+	ck_assert_uint_eq(level("k", 10 * S), 4);
+	/* up to 20 at 9 s, which is full for all who come later */
+	ck_assert_uint_eq(refund("k", 1000, 9 * S), 26);
+	ck_assert_uint_eq(level("k", 9 * S), 20);
+	ck_assert_uint_eq(level("k", 10 * S), 20);
+	ask(&rig, limit, "k", 20, 10 * S);
+	ck_assert_uint_eq(level("k", 10 * S), 0);
+}
+END_TEST
+
+/* What the shared bucket of a full table gave is gone. */
+START_TEST(refund_in_a_full_table)
+{
+	struct weir_engine_params params = rig_params(1, 1);
+
+	params.full_policy = WEIR_FULL_SHARED;
+	rig_open(&rig, &params);
+	limit = limit_add(rig.engine, "l", 1, S, 20, WEIR_UNIT_PACKETS);
+	for (uint8_t key = 0; key < 64; key++)
+		ask(&rig, limit, &key, 20, 0);
+	ck_assert_int_eq(ask(&rig, limit, "\377", 20, 0).decided_by,
+	    WEIR_BY_FULL);
+	ck_assert_uint_eq(refund("\377", 20, 0), 0);
+	ck_assert_int_eq(ask(&rig, limit, "\377", 1, 0).verdict, WEIR_DENY);
+	ck_assert_uint_eq(refund("\001", 7, 0), 7);
+	ck_assert_uint_eq(level("\001", 0), 7);
+}
+END_TEST
+
+/* A raised capacity is room for more; the time it was raised at is kept. */
+START_TEST(refund_after_a_change)
+{
+	struct weir_limit_params p = limit_params("l", 1, S, 30,
+	    WEIR_UNIT_PACKETS);
+
+	open_limit(1, S, 10);
+	ask(&rig, limit, "k", 4, 100 * S);
+	ck_assert_int_eq(weir_limit_set(rig.engine, limit, &p, 100 * S, NULL),
+	    0);
+	/* what a bucket could hold at that time was 10 */
+	ck_assert_uint_eq(refund("k", 50, 100 * S), 4);
+	ck_assert_uint_eq(level("k", 100 * S), 10);
+	ask(&rig, limit, "k", 10, 100 * S);
+	ck_assert_uint_eq(refund("k", 50, 105 * S), 10);
+	ck_assert_uint_eq(level("k", 105 * S), 15);
+	p.capacity = 5;
+	ck_assert_int_eq(weir_limit_set(rig.engine, limit, &p, 105 * S, NULL),
+	    0);
+	ask(&rig, limit, "k", 5, 105 * S);
+	ck_assert_uint_eq(refund("k", 50, 105 * S), 5);
+	ck_assert_uint_eq(level("k", 105 * S), 5);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
 	Suite *s = suite_create("adjust");
 	TCase *look = tcase_create("peek");
+	TCase *back = tcase_create("refund");
 
 	tcase_set_timeout(look, 60);
 	tcase_add_checked_fixture(look, NULL, close_rig);
@@ -212,6 +375,17 @@ suite(void)
 	tcase_add_test(look, peek_writes_nothing);
 	tcase_add_test(look, peek_in_a_full_table);
 	suite_add_tcase(s, look);
+
+	tcase_add_checked_fixture(back, NULL, close_rig);
+	tcase_add_test(back, refund_at_zero);
+	tcase_add_test(back, refund_up_to_capacity);
+	tcase_add_test(back, refund_of_a_fraction);
+	tcase_add_test(back, refund_of_any_size);
+	tcase_add_test(back, refund_to_nobody);
+	tcase_add_test(back, refund_by_a_late_clock);
+	tcase_add_test(back, refund_in_a_full_table);
+	tcase_add_test(back, refund_after_a_change);
+	suite_add_tcase(s, back);
 	return s;
 }
 
