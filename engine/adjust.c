@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One request that is not a plain check: look without taking, give back.
+ * One request that is not a plain check: look without taking, take what there
+ * is, give back.
  *
- * A look goes the long way of decide.c, as a chunk of one with another intent:
- * there is one arithmetic and one set of cases, and what differs is that the
- * outcome is not written.
+ * The first two go the long way of decide.c, as a chunk of one with another
+ * intent: there is one arithmetic and one set of cases, and what differs is how
+ * much is spent and whether the outcome is written.
  *
  * A refund is a decision of its own. It moves S down, where all else moves it
  * up. That is harmless as the cap is applied on reading: however far down S is,
@@ -24,6 +25,45 @@ weir_peek(struct weir_worker *worker, const struct weir_request *request,
 	}
 	decide_group(&c, 0);
 	return c.item[0].class & 1 ? WEIR_PASS : WEIR_DENY;
+}
+
+/*
+ * What was taken counts as passed and the rest as denied. The number that is
+ * not the cost is split likewise, so that the two add up to what was asked for.
+ */
+static void
+count_taken(const struct chunk *c)
+{
+	const struct item *item = &c->item[0];
+	const struct weir_request *request = &c->requests[0];
+	struct worker_counters *to =
+	    &c->worker->counters[c->instant->limit->id];
+	uint128_t taken = item->cost ? c->taken : 1;
+	uint64_t cost = item->cost ? item->cost : 1;
+	uint64_t packets = (uint64_t)(request->packets * taken / cost);
+	uint64_t bytes = (uint64_t)(request->bytes * taken / cost);
+	unsigned denied = item->class & ~1u, passed = item->class | 1;
+
+	counter_add(&to->packets[passed], packets);
+	counter_add(&to->bytes[passed], bytes);
+	counter_add(&to->packets[denied], request->packets - packets);
+	counter_add(&to->bytes[denied], request->bytes - bytes);
+}
+
+uint64_t
+weir_take(struct weir_worker *worker, const struct weir_request *request,
+    uint64_t now_ns, struct weir_decision *decision)
+{
+	struct chunk c;
+
+	if (!chunk_of_one(&c, worker, request, TAKE, now_ns, decision)) {
+		counter_add(&worker->unknown_limits, 1);
+		chunk_tell_unknown(&c, 0);
+		return 0;
+	}
+	decide_group(&c, 0);
+	count_taken(&c);
+	return c.taken;
 }
 
 /*

@@ -245,6 +245,7 @@ chunk_of_one(struct chunk *c, struct weir_worker *worker,
 {
 	prepare(c, worker, request, 1, CHUNK);
 	c->intent = intent;
+	c->taken = 0;
 	c->now_ns = now_ns;
 	c->decisions = decision;
 	c->next = NULL;

@@ -33,6 +33,7 @@ struct item {
 enum intent {
 	CHECK,
 	PEEK, /* what CHECK would say; nothing changes */
+	TAKE, /* as many tokens of the cost as there are */
 	REFUND,
 };
 
@@ -54,6 +55,7 @@ struct chunk {
 	uint32_t items;
 	uint32_t fetched; /* of the items, how many home lines were asked for */
 	enum intent intent;
+	uint64_t taken; /* by TAKE, of a chunk of one */
 	struct run run[CHUNK];
 	struct item item[CHUNK];
 	/* What decide() is given. */

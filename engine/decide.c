@@ -30,16 +30,19 @@ settle(struct chunk *c, unsigned i, const struct purse *purse,
 	const struct rate *rate = &instant->limit->rate;
 	struct item *item = &c->item[i];
 	bool passed = class & 1;
+	uint64_t rest = item->cost;
 
 	item->class = class;
 	if (!c->decisions)
 		return;
+	if (c->intent == TAKE)
+		rest -= c->taken;
 	c->decisions[item->request] = (struct weir_decision){
 		.verdict = passed ? WEIR_PASS : WEIR_DENY,
 		.decided_by = class & 2 ? WEIR_BY_FULL : WEIR_BY_BUCKET,
 		.remaining = purse_tokens(purse, rate),
 		.retry_after_ns = passed ? 0 :
-		    purse_wait_ns(purse, rate, &instant->at, item->cost),
+		    purse_wait_ns(purse, rate, &instant->at, rest),
 		.reset_after_ns = purse_full_wait_ns(purse, rate,
 		    &instant->at),
 		.limit = instant->limit->id,
@@ -47,8 +50,9 @@ settle(struct chunk *c, unsigned i, const struct purse *purse,
 }
 
 /*
- * Nothing always passes, and more than the capacity never does: these need no
- * entry, so a full table has no say in them. => false: an ordinary cost.
+ * Nothing always passes, and more than the capacity never does as a whole:
+ * these need no entry, so a full table has no say in them. => false: an
+ * ordinary cost.
  */
 static bool
 settle_plain(struct chunk *c, unsigned i)
@@ -57,10 +61,26 @@ settle_plain(struct chunk *c, unsigned i)
 	struct purse purse = purse_full(&c->instant->at);
 	uint64_t cost = c->item[i].cost;
 
-	if (cost != 0 && cost <= rate->capacity)
+	if (cost != 0 && (cost <= rate->capacity || c->intent == TAKE))
 		return false;
 	settle(c, i, &purse, cost == 0 ? COUNT_PASSED : COUNT_DENIED);
 	return true;
+}
+
+/* Spend the cost of item i, or what there is of it. => All of it was spent. */
+static inline bool
+spend(struct chunk *c, unsigned i, struct purse *purse)
+{
+	const struct rate *rate = &c->instant->limit->rate;
+	uint64_t cost = c->item[i].cost;
+
+	if (c->intent != TAKE)
+		return purse_spend(purse, rate, cost);
+	c->taken = purse_tokens(purse, rate);
+	if (c->taken > cost)
+		c->taken = cost;
+	purse_spend(purse, rate, c->taken);
+	return c->taken == cost;
 }
 
 /*
@@ -71,7 +91,6 @@ static uint64_t
 spend_group(struct chunk *c, unsigned first, struct purse *purse,
     enum count_class denied)
 {
-	const struct rate *rate = &c->instant->limit->rate;
 	uint64_t base = purse->base;
 
 	for (unsigned i = first; i != NONE; i = c->item[i].next) {
@@ -79,7 +98,7 @@ spend_group(struct chunk *c, unsigned first, struct purse *purse,
 
 		if (denied == COUNT_FULL_DENIED && settle_plain(c, i))
 			continue;
-		passed = purse_spend(purse, rate, c->item[i].cost);
+		passed = spend(c, i, purse);
 		settle(c, i, purse, denied | (unsigned)passed);
 	}
 	return purse->base - base;
@@ -194,6 +213,7 @@ decide_flat(struct chunk *c, unsigned first, bool pass)
 		if (settle_plain(c, i))
 			continue;
 		item->class = COUNT_FULL_DENIED | (unsigned)pass;
+		c->taken = pass ? item->cost : 0;
 		if (c->decisions)
 			c->decisions[item->request] = (struct weir_decision){
 				.verdict = pass ? WEIR_PASS : WEIR_DENY,

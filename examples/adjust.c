@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More than yes or no to one request: look at a bucket without taking, and
- * give back what was not used.
+ * More than yes or no to one request: look at a bucket without taking, take
+ * what there is, and give back what was not used.
  *
  * A mail gateway lets each sender have 10 messages per second.
  */
@@ -33,6 +33,28 @@ level(struct weir_worker *worker, uint32_t limit, uint64_t now_ns)
 	return decision.remaining;
 }
 
+/* 25 at once: as many as there are, and the rest when they are due. */
+static int
+newsletter(struct weir_worker *worker, uint32_t limit)
+{
+	uint64_t left = 25, now_ns = 0;
+
+	while (left > 0) {
+		struct weir_request request = messages(limit, left);
+		struct weir_decision decision;
+		uint64_t sent = weir_take(worker, &request, now_ns, &decision);
+
+		printf("%" PRIu64 " of %" PRIu64 " sent\n", sent, left);
+		left -= sent;
+		/* The rest may be more than the bucket ever holds; then come
+		 * back when it is full. */
+		now_ns += decision.retry_after_ns != WEIR_NEVER ?
+		    decision.retry_after_ns : decision.reset_after_ns;
+	}
+	/* 10 at once, 10 a second later, 5 half a second after that */
+	return now_ns != SECOND + SECOND / 2;
+}
+
 static int
 talk(struct weir_worker *worker, uint32_t limit)
 {
@@ -49,7 +71,9 @@ talk(struct weir_worker *worker, uint32_t limit)
 		return 1;
 	/* That message could not be delivered: it shall not count. */
 	weir_refund(worker, &one, 0);
-	return level(worker, limit, 0) != 10;
+	if (level(worker, limit, 0) != 10)
+		return 1;
+	return newsletter(worker, limit);
 }
 
 int

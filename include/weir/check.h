@@ -142,6 +142,30 @@ weir_peek(struct weir_worker *worker, const struct weir_request *request,
     uint64_t now_ns, struct weir_decision *decision);
 
 /*
+ * Take as many whole tokens of the request's cost as the bucket holds, at once:
+ * all of them, some, or none. Of a batch of ten packets that may be the first
+ * four.
+ *
+ * decision says WEIR_PASS if all of the cost was taken. Otherwise it says
+ * WEIR_DENY, and retry_after_ns is about the rest, cost less what was taken: the
+ * smallest wait after which weir_check() lets that pass if nobody else takes
+ * tokens; WEIR_NEVER if it is more than the bucket ever holds. If the table has
+ * no room, WEIR_FULL_ALLOW gives all, WEIR_FULL_DENY none, and WEIR_FULL_SHARED
+ * what the shared bucket has.
+ *
+ * What was taken counts as passed, the rest as denied; of packets and bytes the
+ * one that the limit does not charge is divided in the same proportion, what
+ * passed being rounded down.
+ *
+ * => How many tokens were taken. 0 if there is no such limit, which counts as
+ *    one request denied for that.
+ * => The worker's own thread.
+ */
+WEIR_API uint64_t
+weir_take(struct weir_worker *worker, const struct weir_request *request,
+    uint64_t now_ns, struct weir_decision *decision);
+
+/*
  * Give back what was taken and not used: the request's cost, or as much of it
  * as the bucket has room for, as it never holds more than its capacity. From
  * then on in any interval of length t at most

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * All that can be done to a bucket, mixed, against the oracle: checks one by
- * one and in packet bursts, looks, and refunds of any size; at times that
+ * one and in packet bursts, looks, takes, and refunds of any size; at times that
  * stand still, step back as far as clocks may lie apart, jump by years, and
  * lie where eras and 64-bit clocks end. Counters are checked at the end.
  *
@@ -222,6 +222,31 @@ call_peek(struct model *m, struct key *key, uint64_t cost)
 }
 
 static void
+call_take(struct model *m, struct key *key, uint64_t cost)
+{
+	const struct weir_limit_params *p = &m->params[m->limit];
+	struct weir_request r = model_request(m, key, cost);
+	uint64_t want = oracle_tokens(p, oracle_level(p, &key->bucket,
+	    m->now_ns));
+	const char *call = "take";
+	struct weir_decision d;
+	uint64_t taken;
+
+	want = want < cost ? want : cost;
+	if (rng_below(&m->rng, 2)) {
+		taken = weir_take(m->rig.worker, &r, m->now_ns, NULL);
+		SAME("taken", taken, want);
+	} else {
+		taken = weir_take(m->rig.worker, &r, m->now_ns, &d);
+		SAME("taken", taken, want);
+		verify_details(m, key, call, cost, taken, &d);
+	}
+	count(m, cost, taken, cost == 0 ? OTHER :
+	    (uint64_t)((wide)OTHER * taken / cost));
+	oracle_take(p, &key->bucket, m->now_ns, taken);
+}
+
+static void
 call_refund(struct model *m, struct key *key, uint64_t cost)
 {
 	const struct weir_limit_params *p = &m->params[m->limit];
@@ -347,10 +372,12 @@ call_any(struct model *m)
 	move_now(m);
 	key_ready(m, key);
 	cost = random_cost(m, key);
-	if (dice < 40)
+	if (dice < 35)
 		call_check(m, key, cost);
-	else if (dice < 55)
+	else if (dice < 45)
 		call_peek(m, key, cost);
+	else if (dice < 60)
+		call_take(m, key, cost);
 	else if (dice < 95)
 		call_refund(m, key, cost);
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads take from one bucket and give back, and nothing is made or lost by
+ * Threads take from one bucket, all or what there is, and give back, and nothing is made or lost by
  * it: what passed is what came in and what was given back, to the token. Their
  * clocks lie apart, and in the third test lie on both sides of an era's end.
  */
@@ -27,9 +27,15 @@ spend(struct member *m, uint64_t key, uint64_t now_ns)
 	struct weir_request requests[4];
 	uint8_t verdicts[4];
 
-	if (rng_below(&m->rng, 2)) {
+	switch (rng_below(&m->rng, 3)) {
+	case 0:
 		member_ask(m, sh->limit, &key,
 		    1 + rng_below(&m->rng, sh->most_cost), now_ns);
+		return;
+	case 1:
+		requests[0] = request(sh->limit, &key,
+		    1 + rng_below(&m->rng, sh->most_cost));
+		m->passed += weir_take(m->worker, &requests[0], now_ns, NULL);
 		return;
 	}
 	for (int i = 0; i < 4; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Looking at a bucket without taking from it, and giving back. Ids like B114
- * name the known fault a case would show.
+ * Looking at a bucket without taking from it, taking what there is of a cost, and
+ * giving back. Ids like B114 name the known fault a case would show.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -201,6 +201,132 @@ START_TEST(peek_in_a_full_table)
 END_TEST
 
 static uint64_t
+take(const void *key, uint64_t cost, uint64_t now_ns, struct weir_decision *d)
+{
+	struct weir_request r = request(limit, key, cost);
+	uint64_t taken;
+
+	memset(d, 0xa5, sizeof(*d));
+	taken = weir_take(rig.worker, &r, now_ns, d);
+	expect((d->verdict == WEIR_PASS) == (taken == cost));
+	return taken;
+}
+
+/* All, some, none; the wait is that of the rest, from both sides. */
+START_TEST(take_what_there_is)
+{
+	struct weir_decision d;
+
+	open_limit(10, S, 20);
+	ck_assert_uint_eq(take("k", 15, 0, &d), 15);
+	ck_assert_uint_eq(d.remaining, 5);
+	ck_assert_uint_eq(d.retry_after_ns, 0);
+	ck_assert_uint_eq(d.reset_after_ns, 3 * S / 2);
+	ck_assert_uint_eq(take("k", 15, 0, &d), 5);
+	ck_assert_uint_eq(d.remaining, 0);
+	ck_assert_uint_eq(d.retry_after_ns, S);
+	ck_assert_int_eq(d.decided_by, WEIR_BY_BUCKET);
+	ck_assert_uint_eq(d.limit, limit);
+	ck_assert_int_eq(peek("k", 10, S - 1).verdict, WEIR_DENY);
+	ck_assert_int_eq(peek("k", 10, S).verdict, WEIR_PASS);
+	ck_assert_uint_eq(take("k", 7, 0, &d), 0);
+	ck_assert_uint_eq(d.retry_after_ns, 7 * S / 10);
+	/* one and a half are there: the half stays */
+	ck_assert_uint_eq(take("k", 7, 3 * S / 20, &d), 1);
+	ck_assert_uint_eq(d.retry_after_ns, 55 * S / 100);
+	ck_assert_uint_eq(take("k", 7, 2 * S / 10, &d), 1);
+	/* more than there ever is: a whole bucket, and the rest is too much */
+	ck_assert_uint_eq(take("x", UINT64_MAX, 0, &d), 20);
+	ck_assert_uint_eq(d.retry_after_ns, WEIR_NEVER);
+	ck_assert_uint_eq(take("y", 30, 0, &d), 20);
+	ck_assert_uint_eq(d.retry_after_ns, S);
+	/* nothing of nothing */
+	ck_assert_uint_eq(take("x", 0, 0, &d), 0);
+	ck_assert_int_eq(d.verdict, WEIR_PASS);
+	ck_assert_uint_eq(take("z", 0, 0, &d), 0);
+	ck_assert_uint_eq(d.remaining, 20);
+}
+END_TEST
+
+/* Packets and bytes, asked for and got. */
+START_TEST(take_is_counted)
+{
+	struct weir_request r = { .key = "k", .packets = 10, .bytes = 999 };
+	struct weir_counters c;
+
+	open_limit(1, S, 4);
+	r.limit = limit;
+	ck_assert_uint_eq(weir_take(rig.worker, &r, 0, NULL), 4);
+	ck_assert_uint_eq(weir_take(rig.worker, &r, 0, NULL), 0);
+	r.packets = 0; /* costs nothing: all of it passes */
+	ck_assert_uint_eq(weir_take(rig.worker, &r, 0, NULL), 0);
+	ck_assert_int_eq(weir_engine_counters(rig.engine, limit, &c), 0);
+	ck_assert_uint_eq(c.passed_packets, 4);
+	ck_assert_uint_eq(c.denied_packets, 16);
+	ck_assert_uint_eq(c.passed_bytes, 399 + 999); /* 4/10 of 999 */
+	ck_assert_uint_eq(c.denied_bytes, 600 + 999);
+	r.packets = UINT64_MAX;
+	r.bytes = UINT64_MAX;
+	ck_assert_uint_eq(weir_take(rig.worker, &r, 3 * S, NULL), 3);
+	ck_assert_int_eq(weir_engine_counters(rig.engine, limit, &c), 0);
+	ck_assert_uint_eq(c.passed_bytes, 399 + 999 + 3);
+}
+END_TEST
+
+START_TEST(take_without_a_limit)
+{
+	struct weir_decision d;
+
+	open_limit(1, S, 5);
+	limit++;
+	ck_assert_uint_eq(take("k", 1, 0, &d), 0);
+	ck_assert_int_eq(d.decided_by, WEIR_BY_NO_LIMIT);
+	ck_assert_uint_eq(d.limit, limit);
+	ck_assert_uint_eq(weir_engine_unknown_limits(rig.engine), 1);
+}
+END_TEST
+
+/* In a table without room the policy answers, and is counted for it. */
+START_TEST(take_in_a_full_table)
+{
+	static const struct {
+		enum weir_full_policy policy;
+		uint64_t first, second;
+	} rows[] = {
+		{ WEIR_FULL_DENY, 0, 0 },
+		{ WEIR_FULL_ALLOW, 50, 50 },
+		{ WEIR_FULL_SHARED, 20, 0 },
+	};
+
+	for (size_t i = 0; i < NELEM(rows); i++) {
+		struct weir_engine_params params = rig_params(1, 1);
+		struct weir_counters c;
+		struct weir_decision d;
+
+		params.full_policy = rows[i].policy;
+		rig_open(&rig, &params);
+		limit = limit_add(rig.engine, "l", 1, S, 20,
+		    WEIR_UNIT_PACKETS);
+		for (uint8_t key = 0; key < 64; key++)
+			ask(&rig, limit, &key, 20, 0);
+		ck_assert_uint_eq(take("\377", 50, 0, &d), rows[i].first);
+		ck_assert_int_eq(d.decided_by, WEIR_BY_FULL);
+		ck_assert_uint_eq(take("\377", 50, 0, &d), rows[i].second);
+		ck_assert_int_eq(weir_engine_counters(rig.engine, limit, &c),
+		    0);
+		ck_assert_uint_eq(c.passed_packets, 64 * 20);
+		ck_assert_uint_eq(c.denied_packets, 0);
+		ck_assert_uint_eq(c.full_passed_packets,
+		    rows[i].first + rows[i].second);
+		ck_assert_uint_eq(c.full_denied_packets,
+		    100 - rows[i].first - rows[i].second);
+		if (i + 1 < NELEM(rows))
+			rig_close(&rig);
+	}
+}
+END_TEST
+
+static uint64_t
 refund(const void *key, uint64_t cost, uint64_t now_ns)
 {
 	struct weir_request r = request(limit, key, cost);
@@ -366,6 +492,7 @@ suite(void)
 {
 	Suite *s = suite_create("adjust");
 	TCase *look = tcase_create("peek");
+	TCase *part = tcase_create("take");
 	TCase *back = tcase_create("refund");
 
 	tcase_set_timeout(look, 60);
@@ -375,6 +502,13 @@ suite(void)
 	tcase_add_test(look, peek_writes_nothing);
 	tcase_add_test(look, peek_in_a_full_table);
 	suite_add_tcase(s, look);
+
+	tcase_add_checked_fixture(part, NULL, close_rig);
+	tcase_add_test(part, take_what_there_is);
+	tcase_add_test(part, take_is_counted);
+	tcase_add_test(part, take_without_a_limit);
+	tcase_add_test(part, take_in_a_full_table);
+	suite_add_tcase(s, part);
 
 	tcase_add_checked_fixture(back, NULL, close_rig);
 	tcase_add_test(back, refund_at_zero);
