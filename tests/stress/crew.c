@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
+#include <sched.h>
+
 #include "crew.h"
 
 static void *
@@ -70,6 +72,28 @@ crew_meet(struct member *member)
 		if (atomic_load_explicit(&crew->awake,
 		    memory_order_relaxed) >= all)
 			break;
+}
+
+/* relaxed: a count, nothing behind it. */
+void
+crew_step(struct member *member)
+{
+	atomic_fetch_add_explicit(&member->crew->steps, 1,
+	    memory_order_relaxed);
+}
+
+void
+crew_await_step(struct member *member)
+{
+	struct crew *crew = member->crew;
+	uint64_t before = atomic_load_explicit(&crew->steps,
+	    memory_order_relaxed);
+
+	while (atomic_load_explicit(&crew->steps, memory_order_relaxed) ==
+	    before) {
+		weir_worker_quiesce(member->worker);
+		sched_yield();
+	}
 }
 
 uint64_t

@@ -33,6 +33,7 @@ struct crew {
 	void *shared; /* the test's */
 	pthread_barrier_t barrier;
 	_Atomic unsigned awake;
+	_Atomic uint64_t steps; /* by crew_step() */
 	struct member member[CREW_MAX];
 };
 
@@ -45,6 +46,13 @@ void crew_run(struct crew *crew, struct weir_engine *engine, unsigned size,
  * are offline while they wait, so nobody waits for them.
  */
 void crew_meet(struct member *member);
+
+/*
+ * Say that a step is done; wait until somebody else has done one. For jobs that
+ * change what the others use, and must not be over before these have begun.
+ */
+void crew_step(struct member *member);
+void crew_await_step(struct member *member);
 
 uint64_t crew_passed(const struct crew *crew);
 uint64_t crew_denied(const struct crew *crew);

@@ -67,6 +67,7 @@ draw(struct member *m, struct world *w)
 		if (verdicts[i] == WEIR_PASS)
 			m->passed += requests[i].packets;
 	}
+	crew_step(m);
 	weir_worker_quiesce(m->worker);
 }
 
@@ -82,8 +83,11 @@ job(struct member *m)
 			draw(m, w);
 		return;
 	}
-	for (uint64_t i = 0; i < w->changes; i++)
+	for (uint64_t i = 0; i < w->changes; i++) {
 		change(m, w, atomic_load(&w->now_ns));
+		if (i % 64 == 0)
+			crew_await_step(m);
+	}
 	atomic_store(&w->over, true);
 }
 

@@ -4,8 +4,6 @@
  * and in two halves. The time stands still, so each limit that ever was gives
  * one key its capacity and no more; every answer is accounted for.
  */
-#include <sched.h>
-
 #include "crew.h"
 
 #define CAPACITY 50u
@@ -20,7 +18,6 @@ struct world {
 	uint64_t removals;
 	uint64_t added;
 	_Atomic bool over;
-	_Atomic uint64_t bursts; /* that were decided */
 	uint64_t unknown[CREW_MAX];
 	uint64_t asked[CREW_MAX];
 };
@@ -38,18 +35,6 @@ add(struct weir_engine *engine, const char *name, struct world *w)
 	return weir_limit_add(engine, &params, &limit, NULL) == 0;
 }
 
-/* Others go on: what was added is drawn on before it is removed. */
-static void
-let_draw(struct member *m, struct world *w)
-{
-	uint64_t before = atomic_load(&w->bursts);
-
-	while (atomic_load(&w->bursts) == before) {
-		weir_worker_quiesce(m->worker);
-		sched_yield();
-	}
-}
-
 static void
 come_and_go(struct member *m, struct world *w)
 {
@@ -64,7 +49,7 @@ come_and_go(struct member *m, struct world *w)
 		const char *name = names[rng_below(&m->rng, LIMITS)];
 		uint32_t limit;
 
-		let_draw(m, w);
+		crew_await_step(m); /* to be drawn on before it is removed */
 		if (weir_limit_find(engine, name, &limit) != 0 ||
 		    weir_limit_remove(engine, limit) != 0 ||
 		    !add(engine, name, w))
@@ -100,7 +85,7 @@ draw(struct member *m, struct world *w)
 		else
 			m->denied++;
 	}
-	atomic_fetch_add(&w->bursts, 1);
+	crew_step(m);
 	weir_worker_quiesce(m->worker);
 }
 
