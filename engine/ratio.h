@@ -10,6 +10,7 @@
 #ifndef WEIR_RATIO_H
 #define WEIR_RATIO_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef unsigned __int128 uint128_t;
@@ -44,17 +45,18 @@ ratio_make(uint128_t p, uint128_t q)
 
 /*
  * carry + x * p / q, rounded down; the part below 1 is left in *below. Both
- * fractions are in 2^-shift. => x < 2^63 unless carry is 0.
+ * fractions are in 2^-shift.
  */
 static inline uint128_t
 ratio_apply_rest(struct ratio r, uint64_t x, uint128_t carry,
     uint128_t *below)
 {
-	uint128_t product = (uint128_t)x * r.mult + carry;
-	uint128_t whole = product >> r.shift;
+	uint128_t sum, whole;
+	bool over = __builtin_add_overflow((uint128_t)x * r.mult, carry, &sum);
 
-	*below = product - (whole << r.shift);
-	return whole;
+	whole = sum >> r.shift;
+	*below = sum - (whole << r.shift);
+	return over ? whole + ((uint128_t)1 << (128 - r.shift)) : whole;
 }
 
 static inline uint128_t
@@ -77,9 +79,10 @@ ratio_invert(struct ratio r, uint64_t need, uint128_t below)
 {
 	uint128_t target, d;
 
-	if (r.shift > 64 && need >> (128 - r.shift))
+	if (r.shift > 64 && (need - 1) >> (128 - r.shift))
 		return UINT64_MAX; /* d >= 2^128 / 2^64 */
-	target = ((uint128_t)need << r.shift) - below;
+	target = ((uint128_t)(need - 1) << r.shift) +
+	    (((uint128_t)1 << r.shift) - below);
 	d = target / r.mult + (target % r.mult != 0);
 	return d >> 64 ? UINT64_MAX : (uint64_t)d;
 }

@@ -199,13 +199,11 @@ rate_at(const struct rate *rate, uint64_t now_ns)
 		since_ns = now_ns - rate->from_ns;
 	else
 		in.early_ns = rate->from_ns - now_ns;
-	/* The carried fraction has no room beside the longest times, and no
-	 * weight. */
 	if (rate->window_ns)
 		v = windows_at(rate, since_ns, &in);
 	else
 		v = rate->from_v + ratio_apply_rest(rate->per_ns, since_ns,
-		    since_ns >> 63 ? 0 : rate->from_below, &in.below);
+		    rate->from_below, &in.below);
 	above_floor = (int128_t)v - rate->floor;
 	in.whole = v;
 	in.v = (uint64_t)v;

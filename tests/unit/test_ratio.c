@@ -111,6 +111,40 @@ START_TEST(inverse)
 }
 END_TEST
 
+/* With a fraction carried in, up to the largest x, where the sum is wider than
+ * 128 bits. */
+START_TEST(inverse_with_a_carry)
+{
+	struct rng rng;
+
+	rng_init(&rng, test_seed("inverse_with_a_carry"));
+	for (int n = 0; n < 1000000; n++) {
+		struct ratio r = ratio_make(1 + rng_magnitude(&rng, 30),
+		    1 + rng_magnitude(&rng, 64));
+		uint64_t x = UINT64_MAX - rng_magnitude(&rng, 64), d;
+		uint64_t need = 1 + rng_magnitude(&rng, 40);
+		uint128_t carry = r.shift == 0 ? 0 :
+		    ((uint128_t)rng_next(&rng) << 64 | rng_next(&rng)) >>
+		    (128 - r.shift);
+		uint128_t below, rest, v;
+
+		v = ratio_apply_rest(r, x, carry, &below);
+		expect(below >> r.shift == 0);
+		/* by halves: what two steps give is what one gives */
+		d = x / 2;
+		v -= ratio_apply_rest(r, d, carry, &rest);
+		expect(v == ratio_apply_rest(r, x - d, rest, &rest));
+		expect(rest == below);
+		d = ratio_invert(r, need, below);
+		if (d == UINT64_MAX)
+			continue;
+		expect(ratio_apply_rest(r, d, below, &rest) >= need);
+		expect(d == 0 ||
+		    ratio_apply_rest(r, d - 1, below, &rest) < need);
+	}
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -123,6 +157,7 @@ suite(void)
 	tcase_add_test(tc, exact_where_it_can_be);
 	tcase_add_test(tc, carry_out_of_the_top);
 	tcase_add_test(tc, inverse);
+	tcase_add_test(tc, inverse_with_a_carry);
 	suite_add_tcase(s, tc);
 	return s;
 }
