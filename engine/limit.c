@@ -31,11 +31,11 @@ rate_refusal(enum rate_fault fault, const struct weir_limit_params *params,
 		return refuse(error, "capacity", "must be at least 1");
 	case RATE_TOO_FAST:
 		return refuse(error, "tokens",
-		    "more than 2^23 tokens per ns cannot be represented");
+		    "too many per ns to be represented");
 	case RATE_TOO_DEEP:
 		return refuse(error,
 		    params->algorithm == WEIR_FIXED_WINDOW ? "tokens" :
-		    "capacity", "more than 2^55 tokens cannot be represented");
+		    "capacity", "too many tokens to be represented");
 	case RATE_OK:
 		break;
 	}
@@ -129,6 +129,10 @@ limit_settle(struct limit *limit, const struct weir_engine *engine,
 	limit->hash_seed = hash_seed_of(engine->hash_seed, id);
 	/* One more unit, for the skew is cut to whole units. */
 	limit->skew = rate_skew(&limit->rate, engine->clock_skew_ns);
+	limit->settled_ns = limit->rate.floor == V_NO_FLOOR ? 0 :
+	    limit->rate.from_ns + engine->clock_skew_ns;
+	if (limit->settled_ns < limit->rate.from_ns)
+		limit->settled_ns = UINT64_MAX;
 }
 
 static struct limit_set *
@@ -217,14 +221,17 @@ set_append(struct weir_engine *engine, struct limit *limit,
 	return 0;
 }
 
+/* => *id; the limit itself may be changed and freed as soon as it is there. */
 static int
-limit_publish(struct weir_engine *engine, struct limit *limit)
+limit_publish(struct weir_engine *engine, struct limit *limit, uint32_t *id)
 {
 	struct limit_set *replaced;
 	int rc;
 
 	pthread_mutex_lock(&engine->lock);
 	rc = set_append(engine, limit, &replaced);
+	if (rc == 0)
+		*id = limit->id;
 	pthread_mutex_unlock(&engine->lock);
 	if (rc)
 		return rc;
@@ -251,31 +258,16 @@ weir_limit_add(struct weir_engine *engine,
 		return -ENOMEM;
 	rc = rate_refusal(limit_rate(&limit->rate, params), params, error);
 	if (rc == 0) {
-		memcpy(limit->name, params->name, strlen(params->name));
+		/* Bounded: it may have grown since it was looked at. */
+		strncpy(limit->name, params->name, WEIR_LIMIT_NAME_MAX);
 		limit_fill(limit, params, limit->name);
-		rc = limit_publish(engine, limit);
+		rc = limit_publish(engine, limit, id);
 	}
 	if (rc == -EEXIST && error)
 		*error = (struct weir_error){"name", "is taken"};
 	if (rc)
 		limit_free(&engine->memory, limit);
-	else
-		*id = limit->id;
 	return rc;
-}
-
-/* Free what was retired, after a grace period. => No lock is held. */
-static void
-retired_drain(struct weir_engine *engine)
-{
-	struct retired retired;
-
-	pthread_mutex_lock(&engine->lock);
-	retired = engine->retired;
-	engine->retired.n = 0;
-	pthread_mutex_unlock(&engine->lock);
-	workers_synchronize(engine);
-	retired_free(&engine->memory, &retired);
 }
 
 void
@@ -295,16 +287,18 @@ retire(struct retired *retired, void *memory, size_t size)
 	retired->n++;
 }
 
-/* Take the lock, with room for n retired blocks. */
+/*
+ * Take away what was retired, if there is no room for two more. => Under the
+ * lock, after each change; so there is always room.
+ */
 static void
-lock_with_room(struct weir_engine *engine, unsigned n)
+retired_take(struct weir_engine *engine, struct retired *full)
 {
-	pthread_mutex_lock(&engine->lock);
-	while (engine->retired.n + n > RETIRED_MAX) {
-		pthread_mutex_unlock(&engine->lock);
-		retired_drain(engine);
-		pthread_mutex_lock(&engine->lock);
-	}
+	full->n = 0;
+	if (engine->retired.n + 2 <= RETIRED_MAX)
+		return;
+	*full = engine->retired;
+	engine->retired.n = 0;
 }
 
 /*
@@ -334,7 +328,7 @@ limit_derive(struct limit *new, const struct limit *old,
 	return 0;
 }
 
-/* => Under the lock, with room for two retired blocks. */
+/* => Under the lock. */
 static int
 limit_replace(struct weir_engine *engine, uint32_t id, struct limit *limit,
     const struct weir_limit_params *params, uint64_t now_ns,
@@ -365,6 +359,7 @@ weir_limit_set(struct weir_engine *engine, uint32_t id,
     const struct weir_limit_params *params, uint64_t now_ns,
     struct weir_error *error)
 {
+	struct retired full;
 	struct limit *limit;
 	int rc;
 
@@ -376,11 +371,17 @@ weir_limit_set(struct weir_engine *engine, uint32_t id,
 	limit = memory_take(&engine->memory, sizeof(*limit));
 	if (!limit)
 		return -ENOMEM;
-	lock_with_room(engine, 2);
+	pthread_mutex_lock(&engine->lock);
 	rc = limit_replace(engine, id, limit, params, now_ns, error);
+	retired_take(engine, &full);
 	pthread_mutex_unlock(&engine->lock);
 	if (rc)
 		memory_give(&engine->memory, limit, sizeof(*limit));
+	/* The change is in force; only now there is time to wait. */
+	if (full.n) {
+		workers_synchronize(engine);
+		retired_free(&engine->memory, &full);
+	}
 	return rc;
 }
 
@@ -445,11 +446,10 @@ weir_limit_find(struct weir_engine *engine, const char *name, uint32_t *id)
 
 	pthread_mutex_lock(&engine->lock);
 	limit = set_find(set_current(engine), name);
+	if (limit)
+		*id = limit->id;
 	pthread_mutex_unlock(&engine->lock);
-	if (!limit)
-		return -ENOENT;
-	*id = limit->id;
-	return 0;
+	return limit ? 0 : -ENOENT;
 }
 
 int

@@ -16,6 +16,8 @@
 struct limit {
 	struct rate rate;
 	int64_t skew; /* units that come within the clocks' skew */
+	uint64_t settled_ns; /* until then some may decide by the version before,
+	                        which may see less in a bucket; 0: always */
 	uint64_t hash_seed;
 	enum weir_unit unit;
 	uint32_t id;
@@ -66,7 +68,8 @@ static inline bool
 limit_idle(const struct limit *limit, const struct vinstant *in, uint64_t s,
     uint32_t era)
 {
-	return v_since(in, s, era) >= in->most + limit->skew;
+	return in->now_ns >= limit->settled_ns &&
+	    v_since(in, s, era) >= in->most + limit->skew;
 }
 
 struct memory;

@@ -47,7 +47,8 @@ struct weir_decision {
 	 * suffices, 1 ns less does not. WEIR_NEVER if no wait helps. A wait
 	 * past the end of the 64-bit clock is given as WEIR_NEVER - 1, and so
 	 * is that of a clock that fell back further than an entry can tell
-	 * (275 s at the fastest rates, 73 years at a token per ns). Denied for
+	 * (275 s at the fastest rates, 104 days at a token per ns, 73
+	 * years at 1000 per second). Denied for
 	 * want of room or of a limit: 0, there is nothing to wait for. */
 	uint64_t retry_after_ns;
 	/* The smallest wait after which the bucket is full if nobody takes

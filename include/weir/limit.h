@@ -93,12 +93,20 @@ weir_limit_add(struct weir_engine *engine,
  * at now_ns. Decisions by a clock that is behind now_ns count as made at
  * now_ns.
  *
- * Of a bucket, a token is counted in the units chosen when the limit was made: as many as
- * period_ns has in lowest terms, at least 256 where that fits (docs/design.md,
- * "Arithmetic"). A rate above 2^23 units per ns or a capacity above 2^55 units
- * is refused: from 1000 packets/s one may go up to 8.4 million times that, from
- * 1001 packets/s to 8.4 million packets/s. If the new rate is no whole number
- * of units per ns, a token may come early by less than one unit.
+ * now_ns is the present: no decision may have been made at a later time yet, but
+ * for what clocks differ anyway. What was decided in between counts as decided at
+ * the new rate: tokens that the old rate gave are then owed, and those that the
+ * new one gives for that time are there twice. A time in the future is the end of
+ * the refill until it comes, also if the limit is set again; remove it then.
+ *
+ * Of a bucket, a token is counted in the units chosen when the limit was made
+ * (docs/design.md, "Arithmetic"); a rate above 2^23 units per ns or a capacity
+ * above 2^55 units is refused. Where the first rate is exact, a token is of as
+ * many units as period_ns has in lowest terms, at least 256 where that fits:
+ * from 1000 packets/s one may go up to 8.4 million times that, from 1001
+ * packets/s to 8.4 million packets/s. Where it is not, there is little room. If
+ * the new rate is no whole number of units per ns, a token may come early by
+ * less than one unit, and each change may lose 2^-40 of one.
  *
  * => 0, or
  *    -EINVAL	*error (if not NULL) names the member at fault; nothing changed
@@ -106,7 +114,8 @@ weir_limit_add(struct weir_engine *engine,
  *    -ENOMEM
  * => Any thread. Workers don't wait, and neither does the caller, except for
  *    every 32nd change, which waits for a grace period as weir_limit_add()
- *    does.
+ *    does, when it is in force already. Until then what the changes replaced
+ *    stays in memory.
  */
 WEIR_API int
 weir_limit_set(struct weir_engine *engine, uint32_t limit,
@@ -122,7 +131,7 @@ weir_limit_set(struct weir_engine *engine, uint32_t limit,
  *
  * => 0, -ENOENT if there is no such limit, -ENOMEM (nothing changed).
  * => Any thread. Waits for a grace period, as weir_limit_add() does, and then
- *    looks at every slot of the table: about 1 ms for a million slots.
+ *    looks at every slot of the table: 5 to 16 ms for a million slots.
  */
 WEIR_API int
 weir_limit_remove(struct weir_engine *engine, uint32_t limit);

@@ -66,7 +66,8 @@ weir_worker_online(struct weir_worker *worker);
  *	full_passed, full_denied	the table had no room for the key; decided
  *				by the engine's full policy
  *
- * Packets and bytes are what the requests said. 64 bits, never reset.
+ * Packets and bytes are what the requests said. 64 bits, and never reset while
+ * the limit exists.
  */
 struct weir_counters {
 	uint64_t passed_packets;

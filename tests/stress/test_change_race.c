@@ -56,6 +56,7 @@ draw(struct member *m, struct world *w)
 {
 	struct weir_request requests[BURST];
 	uint8_t verdicts[BURST];
+	uint32_t found;
 	uint64_t now_ns = atomic_load_explicit(&w->now_ns,
 	    memory_order_acquire);
 
@@ -67,6 +68,10 @@ draw(struct member *m, struct world *w)
 		if (verdicts[i] == WEIR_PASS)
 			m->passed += requests[i].packets;
 	}
+	/* Versions are freed behind the back of who looks them up. */
+	if (weir_limit_find(m->crew->engine, "hot", &found) != 0 ||
+	    found != w->limit)
+		m->trouble = "the limit was not found";
 	crew_step(m);
 	weir_worker_quiesce(m->worker);
 }
@@ -116,6 +121,9 @@ run(bool clamped)
 	weir_worker_online(rig.worker);
 
 	ck_assert_int_eq(w.failed, 0);
+	for (unsigned i = 0; i < crew.size; i++)
+		ck_assert_msg(!crew.member[i].trouble, "%s",
+		    crew.member[i].trouble);
 	passed = crew_passed(&crew);
 	ck_assert_uint_gt(passed, 0);
 	bound = w.came_in / S;

@@ -151,6 +151,37 @@ START_TEST(long_waits_are_exact)
 }
 END_TEST
 
+/*
+ * Buckets that a faster rate has filled stay in the table for clock_skew_ns:
+ * somebody may still decide by the rate before, and would meet them full.
+ */
+START_TEST(nothing_is_dropped_at_once)
+{
+	const struct weir_engine_params params = {
+		.size = sizeof(params),
+		.capacity = 16,
+		.key_size = sizeof(uint64_t),
+		.clock_skew_ns = NSEC_PER_MS,
+	};
+	struct weir_limit_params fast = limit_params("x", 1000000, S, 10,
+	    WEIR_UNIT_PACKETS);
+	struct rig small;
+	uint64_t key = 0;
+	uint32_t x;
+
+	rig_open(&small, &params);
+	x = limit_add(small.engine, "x", 1, S, 10, WEIR_UNIT_PACKETS);
+	while (ask(&small, x, &key, 10, S).decided_by == WEIR_BY_BUCKET)
+		key++;
+	ck_assert_int_eq(weir_limit_set(small.engine, x, &fast, S, NULL), 0);
+	ck_assert_int_eq(ask(&small, x, &key, 1, S + NSEC_PER_MS - 1)
+	    .decided_by, WEIR_BY_FULL);
+	ck_assert_int_eq(ask(&small, x, &key, 1, S + 2 * NSEC_PER_MS)
+	    .decided_by, WEIR_BY_BUCKET);
+	rig_close(&small);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	struct weir_limit_params bad[] = {
@@ -317,6 +348,7 @@ main(void)
 	tcase_add_test(tc, waits_follow);
 	tcase_add_test(tc, the_change_counts_from_now_on);
 	tcase_add_test(tc, long_waits_are_exact);
+	tcase_add_test(tc, nothing_is_dropped_at_once);
 	tcase_add_test(tc, refusals);
 	tcase_add_test(tc, long_idle);
 	tcase_add_test(tc, fractions_are_carried);
