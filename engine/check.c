@@ -58,14 +58,14 @@ terms_of(const struct instant *instant)
 		.token = rate->token,
 		.capacity = rate->capacity,
 		.era = instant->at.era,
-		.plain = instant->at.step == 0,
+		.plain = instant->at.step == 0 && rate->debt == 0,
 	};
 }
 
 /*
  * Decide a request that is alone in its group, on the entry that was seen. This
  * is purse_open(), purse_spend() and the last step of decide_found(), for a
- * value of this era. => false: it is some other case, or a race was lost, and
+ * value of this era and a plain limit. => false: it is some other case, or a race was lost, and
  * nothing happened.
  */
 static inline bool
@@ -78,7 +78,7 @@ decide_alone(struct item *item, const struct view *view,
 	bool done;
 
 	if (item->next != NONE || ctl_era(view->ctl) != terms->era ||
-	    item->cost == 0 || !terms->plain)
+	    item->cost == 0)
 		return false;
 	if (left >= terms->full) {
 		left = terms->full;
@@ -266,6 +266,7 @@ settle(struct chunk *c, unsigned first, unsigned end,
 {
 	const struct table table = c->worker->engine->table;
 	struct chunk *next = c->next;
+	const bool long_way = c->decisions || !terms->plain;
 
 	late->n = 0;
 	for (unsigned i = first; i < end; i++) {
@@ -277,7 +278,7 @@ settle(struct chunk *c, unsigned first, unsigned end,
 			    next->item[next->fetched++].probe.hash);
 		if (!item->leads)
 			continue;
-		if (c->decisions) {
+		if (long_way) {
 			decide_group(c, i);
 			continue;
 		}

@@ -45,12 +45,13 @@ settle(struct chunk *c, unsigned i, const struct purse *purse,
 		    purse_wait_ns(purse, rate, &instant->at, rest),
 		.reset_after_ns = purse_full_wait_ns(purse, rate,
 		    &instant->at),
+		.debt = purse_debt(purse, rate),
 		.limit = instant->limit->id,
 	};
 }
 
 /*
- * Nothing always passes, and more than the capacity never does as a whole:
+ * Nothing always passes, and more than the most never does as a whole:
  * these need no entry, so a full table has no say in them. => false: an
  * ordinary cost.
  */
@@ -61,7 +62,7 @@ settle_plain(struct chunk *c, unsigned i)
 	struct purse purse = purse_full(&c->instant->at);
 	uint64_t cost = c->item[i].cost;
 
-	if (cost != 0 && (cost <= rate->capacity || c->intent == TAKE))
+	if (cost != 0 && (cost <= rate->most_cost || c->intent == TAKE))
 		return false;
 	settle(c, i, &purse, cost == 0 ? COUNT_PASSED : COUNT_DENIED);
 	return true;

@@ -36,6 +36,9 @@ rate_refusal(enum rate_fault fault, const struct weir_limit_params *params,
 		return refuse(error,
 		    params->algorithm == WEIR_FIXED_WINDOW ? "tokens" :
 		    "capacity", "too many tokens to be represented");
+	case RATE_TOO_INDEBTED:
+		return refuse(error, "debt",
+		    "too many tokens, with the capacity, to be represented");
 	case RATE_OK:
 		break;
 	}
@@ -48,7 +51,7 @@ limit_rate(struct rate *rate, const struct weir_limit_params *params)
 	return params->algorithm == WEIR_FIXED_WINDOW ?
 	    rate_make_window(rate, params->tokens, params->period_ns) :
 	    rate_make(rate, params->tokens, params->period_ns,
-		params->capacity);
+		params->capacity, params->debt);
 }
 
 static enum rate_fault
@@ -59,19 +62,36 @@ limit_rate_change(struct rate *rate, const struct rate *old,
 	    rate_change_window(rate, old, params->tokens, params->period_ns,
 		now_ns) :
 	    rate_change(rate, old, params->tokens, params->period_ns,
-		params->capacity, now_ns);
+		params->capacity, params->debt, now_ns);
 }
 
-/* What is not about the rate. */
+/* The struct as it was before the first member was added to it. */
+#define PARAMS_SIZE_1 offsetof(struct weir_limit_params, debt)
+
+static bool
+params_size_known(size_t size)
+{
+	return size == sizeof(struct weir_limit_params) ||
+	    size == PARAMS_SIZE_1;
+}
+
+/*
+ * Read what a caller gave, who may know fewer members; those are 0. Refuse what
+ * is wrong with it, but for the rate.
+ */
 static int
-params_refusal(const struct weir_limit_params *params,
-    struct weir_error *error)
+params_read(struct weir_limit_params *params,
+    const struct weir_limit_params *given, struct weir_error *error)
 {
 	size_t length;
 
-	if (params->size != sizeof(*params))
+	if (error)
+		*error = (struct weir_error){0};
+	if (!params_size_known(given->size))
 		return refuse(error, "size",
 		    "must be sizeof(struct weir_limit_params)");
+	*params = (struct weir_limit_params){0};
+	memcpy(params, given, given->size);
 	length = params->name ?
 	    strnlen(params->name, WEIR_LIMIT_NAME_MAX + 1) : 0;
 	if (length == 0 || length > WEIR_LIMIT_NAME_MAX)
@@ -85,6 +105,8 @@ params_refusal(const struct weir_limit_params *params,
 	if (params->algorithm == WEIR_FIXED_WINDOW && params->capacity != 0)
 		return refuse(error, "capacity",
 		    "must be 0: a window holds its tokens");
+	if (params->algorithm == WEIR_FIXED_WINDOW && params->debt != 0)
+		return refuse(error, "debt", "must be 0 for a window");
 	return 0;
 }
 
@@ -242,25 +264,24 @@ limit_publish(struct weir_engine *engine, struct limit *limit, uint32_t *id)
 
 int
 weir_limit_add(struct weir_engine *engine,
-    const struct weir_limit_params *params, uint32_t *id,
+    const struct weir_limit_params *given, uint32_t *id,
     struct weir_error *error)
 {
+	struct weir_limit_params params;
 	struct limit *limit;
 	int rc;
 
-	if (error)
-		*error = (struct weir_error){0};
-	rc = params_refusal(params, error);
+	rc = params_read(&params, given, error);
 	if (rc)
 		return rc;
 	limit = limit_new(engine);
 	if (!limit)
 		return -ENOMEM;
-	rc = rate_refusal(limit_rate(&limit->rate, params), params, error);
+	rc = rate_refusal(limit_rate(&limit->rate, &params), &params, error);
 	if (rc == 0) {
 		/* Bounded: it may have grown since it was looked at. */
-		strncpy(limit->name, params->name, WEIR_LIMIT_NAME_MAX);
-		limit_fill(limit, params, limit->name);
+		strncpy(limit->name, params.name, WEIR_LIMIT_NAME_MAX);
+		limit_fill(limit, &params, limit->name);
 		rc = limit_publish(engine, limit, id);
 	}
 	if (rc == -EEXIST && error)
@@ -356,23 +377,22 @@ limit_replace(struct weir_engine *engine, uint32_t id, struct limit *limit,
 
 int
 weir_limit_set(struct weir_engine *engine, uint32_t id,
-    const struct weir_limit_params *params, uint64_t now_ns,
+    const struct weir_limit_params *given, uint64_t now_ns,
     struct weir_error *error)
 {
+	struct weir_limit_params params;
 	struct retired full;
 	struct limit *limit;
 	int rc;
 
-	if (error)
-		*error = (struct weir_error){0};
-	rc = params_refusal(params, error);
+	rc = params_read(&params, given, error);
 	if (rc)
 		return rc;
 	limit = memory_take(&engine->memory, sizeof(*limit));
 	if (!limit)
 		return -ENOMEM;
 	pthread_mutex_lock(&engine->lock);
-	rc = limit_replace(engine, id, limit, params, now_ns, error);
+	rc = limit_replace(engine, id, limit, &params, now_ns, error);
 	retired_take(engine, &full);
 	pthread_mutex_unlock(&engine->lock);
 	if (rc)
@@ -457,14 +477,16 @@ weir_limit_get(struct weir_engine *engine, uint32_t id,
     struct weir_limit_params *params)
 {
 	const struct limit_set *set;
+	size_t size = params->size;
 	int rc = -ENOENT;
 
-	if (params->size != sizeof(*params))
+	if (!params_size_known(size))
 		return -EINVAL;
 	pthread_mutex_lock(&engine->lock);
 	set = set_current(engine);
 	if (limit_at(set, id)) {
-		*params = set->limit[id]->params;
+		memcpy(params, &set->limit[id]->params, size);
+		params->size = size;
 		rc = 0;
 	}
 	pthread_mutex_unlock(&engine->lock);

@@ -15,7 +15,7 @@
  * back: late clocks need no special case.
  *
  * UNITS. With tokens / period in lowest terms p / q, one token is q units and
- * V advances p units per ns: exact. That needs capacity * q <= 2^55 and
+ * V advances p units per ns: exact. That needs (capacity + debt) * q <= 2^55 and
  * p <= 2^23, which holds for almost every rate people write. (Of a token with
  * few units, units are halved until it has 256, which keeps what is exact.) Otherwise a token
  * is 2^f units with the largest f within the same two bounds, and p / q is
@@ -30,6 +30,10 @@
  * window and grows by N at its end: full at the start of each, whatever was
  * spent before. Only a late `now` has a rule of its own: if S lies ahead of V,
  * it is of a later window, and that one is meant.
+ *
+ * DEBT. A limit may let a bucket go below zero, down to -debt: a request passes
+ * if at least one token is there and what it leaves is no less than that. S then
+ * lies up to debt units ahead of V.
  *
  * RING. S is kept modulo 2^58 (the rest of its word belongs to the table). To
  * read it after any idle time, time is divided into *eras* of 2^56 units, and
@@ -46,7 +50,7 @@
 
 #define V_BITS 58
 #define V_MASK ((1ull << V_BITS) - 1)
-#define V_FULL_MAX (1ull << 55)      /* most units in a full bucket */
+#define V_FULL_MAX (1ull << 55)      /* most units from -debt to full */
 #define V_SPEED_MAX (1ull << 23)     /* most units per ns */
 #define V_TOKEN_FINE (1ull << 8)     /* units per token that changes of */
 #define V_SPEED_ROOM (1ull << 13)    /* rate deserve, as far as that leaves */
@@ -64,7 +68,9 @@ struct rate {
 	struct ratio per_ns; /* units per ns */
 	uint64_t token;      /* units per token */
 	uint64_t capacity;   /* tokens */
-	uint64_t full;       /* capacity in units, <= V_FULL_MAX */
+	uint64_t most_cost;  /* tokens: capacity + debt, what can pass at once */
+	uint64_t full;       /* capacity in units */
+	uint64_t debt;       /* in units; full + debt <= V_FULL_MAX */
 	/* Since its last change; all 0, and no floor, before the first. */
 	uint64_t from_ns;
 	uint128_t from_v;    /* V then, rounded down */
@@ -94,6 +100,7 @@ enum rate_fault {
 	RATE_ZERO_CAPACITY,
 	RATE_TOO_FAST,
 	RATE_TOO_DEEP,
+	RATE_TOO_INDEBTED,
 };
 
 static inline uint64_t
@@ -108,12 +115,12 @@ gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* tokens per period_ns, and a bucket of capacity tokens. */
+/* tokens per period_ns, and a bucket of -debt to capacity tokens. */
 static inline enum rate_fault
 rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
-    uint64_t capacity)
+    uint64_t capacity, uint64_t debt)
 {
-	uint64_t divisor, p, q;
+	uint64_t divisor, p, q, span;
 	unsigned f = 0;
 
 	if (tokens == 0)
@@ -129,24 +136,33 @@ rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
 		return RATE_TOO_FAST;
 	if (capacity > V_FULL_MAX)
 		return RATE_TOO_DEEP;
+	if (debt > V_FULL_MAX - capacity)
+		return RATE_TOO_INDEBTED;
 
-	*rate = (struct rate){.capacity = capacity, .floor = V_NO_FLOOR};
-	if (p <= V_SPEED_MAX && q <= V_FULL_MAX / capacity) {
+	span = capacity + debt;
+	*rate = (struct rate){
+		.capacity = capacity,
+		.most_cost = span,
+		.floor = V_NO_FLOOR,
+	};
+	if (p <= V_SPEED_MAX && q <= V_FULL_MAX / span) {
 		while (q << f < V_TOKEN_FINE && p << f < V_SPEED_ROOM &&
-		    capacity * q << f < V_FULL_ROOM)
+		    span * q << f < V_FULL_ROOM)
 			f++;
 		rate->per_ns = ratio_make(p << f, 1);
 		rate->token = q << f;
 		rate->full = capacity * q << f;
+		rate->debt = debt * q << f;
 		return RATE_OK;
 	}
-	while (capacity << (f + 1) <= V_FULL_MAX &&
+	while (span << (f + 1) <= V_FULL_MAX &&
 	    (uint128_t)p << (f + 1) <= (uint128_t)q * V_SPEED_MAX)
 		f++;
 	rate->per_ns = ratio_make(p, q);
 	rate->per_ns.shift -= f; /* stays >= 40: at most 2^23 units/ns */
 	rate->token = 1ull << f;
 	rate->full = capacity << f;
+	rate->debt = debt << f;
 	return RATE_OK;
 }
 
@@ -166,6 +182,7 @@ rate_make_window(struct rate *rate, uint64_t tokens, uint64_t window_ns)
 		.window_ns = window_ns,
 		.token = 1,
 		.capacity = tokens,
+		.most_cost = tokens,
 		.full = tokens,
 		.from_v = tokens, /* the first window's */
 		.floor = V_NO_FLOOR,
@@ -242,12 +259,12 @@ rate_follow(struct rate *rate, const struct rate *old, uint64_t now_ns)
  * not priced anew.
  *
  * A time before the last change is taken as that of the last change.
- * => RATE_TOO_FAST, RATE_TOO_DEEP also if the units do not allow it, which
+ * => RATE_TOO_FAST, _DEEP, _INDEBTED also if the units do not allow it, which
  *    were chosen when the limit was made.
  */
 static inline enum rate_fault
 rate_change(struct rate *rate, const struct rate *old, uint64_t tokens,
-    uint64_t period_ns, uint64_t capacity, uint64_t now_ns)
+    uint64_t period_ns, uint64_t capacity, uint64_t debt, uint64_t now_ns)
 {
 	uint64_t common;
 
@@ -264,13 +281,17 @@ rate_change(struct rate *rate, const struct rate *old, uint64_t tokens,
 		return RATE_TOO_FAST;
 	if (capacity > V_FULL_MAX / old->token)
 		return RATE_TOO_DEEP;
+	if (debt > V_FULL_MAX / old->token - capacity)
+		return RATE_TOO_INDEBTED;
 
 	*rate = (struct rate){
 		.per_ns = ratio_make((uint128_t)tokens *
 		    (old->token / common), period_ns),
 		.token = old->token,
 		.capacity = capacity,
+		.most_cost = capacity + debt,
 		.full = capacity * old->token,
+		.debt = debt * old->token,
 	};
 	rate_follow(rate, old, now_ns);
 	return RATE_OK;
@@ -367,14 +388,32 @@ purse_open(const struct vinstant *in, uint64_t s, int64_t since)
 	return (struct purse){.base = s, .left = since};
 }
 
-/* A cost of zero passes whatever the level; above capacity nothing passes. */
+/*
+ * The level at which this cost passes: what leaves -debt or more, but at least a
+ * token, whatever may be owed. Without debt that is the cost.
+ * => 1 <= cost <= most_cost.
+ */
+static inline int64_t
+rate_threshold(const struct rate *rate, uint64_t cost)
+{
+	int64_t level = (int64_t)(cost * rate->token) - (int64_t)rate->debt;
+
+	return level > (int64_t)rate->token ? level : (int64_t)rate->token;
+}
+
+/*
+ * A cost of zero passes whatever the level; above capacity + debt, which is
+ * what a full bucket can spend, nothing passes.
+ */
 static inline bool
 purse_spend(struct purse *purse, const struct rate *rate, uint64_t cost)
 {
 	uint64_t units = cost * rate->token;
 
-	if (cost > rate->capacity ||
-	    (cost != 0 && (int64_t)units > purse->left))
+	if (cost == 0)
+		return true;
+	if (cost > rate->most_cost ||
+	    purse->left < rate_threshold(rate, cost))
 		return false;
 	purse->base += units;
 	purse->left -= (int64_t)units;
@@ -428,6 +467,17 @@ purse_window_wait_ns(const struct purse *purse, const struct vinstant *in)
 	    UINT64_MAX - 1 : (uint64_t)end_ns - in->now_ns;
 }
 
+/* Tokens below zero, counting a part as one. UINT64_MAX: too many to tell. */
+static inline uint64_t
+purse_debt(const struct purse *purse, const struct rate *rate)
+{
+	if (purse->left >= 0)
+		return 0;
+	if (purse->left <= -V_FAR)
+		return UINT64_MAX;
+	return ((uint64_t)-purse->left + rate->token - 1) / rate->token;
+}
+
 /*
  * How long until the purse holds this many units, if nobody takes any: exact,
  * in that V reaches the sum at now + wait and not 1 ns before. UINT64_MAX - 1:
@@ -458,12 +508,12 @@ static inline uint64_t
 purse_wait_ns(const struct purse *purse, const struct rate *rate,
     const struct vinstant *in, uint64_t cost)
 {
-	if (cost > rate->capacity)
+	if (cost > rate->most_cost)
 		return UINT64_MAX;
 	if (cost == 0)
 		return 0;
 	return purse_level_wait_ns(purse, rate, in,
-	    (int64_t)(cost * rate->token));
+	    rate_threshold(rate, cost));
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * More than yes or no to one request: look at a bucket without taking, take
- * what there is, and give back what was not used.
+ * what there is, give back what was not used, borrow.
  *
  * A mail gateway lets each sender have 10 messages per second.
  */
@@ -55,6 +55,26 @@ newsletter(struct weir_worker *worker, uint32_t limit)
 	return now_ns != SECOND + SECOND / 2;
 }
 
+/*
+ * A message to 15 at once. There is another limit for these, which lends 10:
+ * the message need not wait for 15 tokens, but whoever comes then does.
+ */
+static int
+large_message(struct weir_worker *worker, uint32_t lending)
+{
+	struct weir_request large = messages(lending, 15);
+	struct weir_request one = messages(lending, 1);
+	struct weir_decision decision;
+
+	if (weir_check(worker, &large, 0, &decision) != WEIR_PASS)
+		return 1;
+	printf("%" PRIu64 " owed\n", decision.debt);
+	if (weir_check(worker, &one, 0, &decision) != WEIR_DENY)
+		return 1;
+	/* 5 to be paid for, and one to be there, at 10 per second */
+	return decision.retry_after_ns != 6 * SECOND / 10;
+}
+
 static int
 talk(struct weir_worker *worker, uint32_t limit)
 {
@@ -91,16 +111,25 @@ main(void)
 		.period_ns = SECOND,
 		.capacity = 10,
 	};
+	struct weir_limit_params lends = {
+		.size = sizeof(lends),
+		.name = "mail to many",
+		.tokens = 10,
+		.period_ns = SECOND,
+		.capacity = 10,
+		.debt = 10,
+	};
 	struct weir_engine *engine;
 	struct weir_worker *worker;
-	uint32_t limit;
+	uint32_t limit, lending;
 	int failed = 1;
 
 	if (weir_engine_create(&params, &engine, NULL) != 0)
 		return 1;
 	if (weir_limit_add(engine, &mail, &limit, NULL) == 0 &&
+	    weir_limit_add(engine, &lends, &lending, NULL) == 0 &&
 	    weir_worker_attach(engine, &worker) == 0) {
-		failed = talk(worker, limit);
+		failed = talk(worker, limit) || large_message(worker, lending);
 		weir_worker_detach(worker);
 	}
 	weir_engine_destroy(engine);

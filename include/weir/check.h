@@ -26,7 +26,7 @@ enum weir_decider {
  * May `key` spend this now, under `limit`? The limit's unit says whether the
  * cost is `packets` or `bytes`; the other one is only counted. A cost of zero
  * always passes and leaves no trace in the table; a cost above the capacity
- * never passes.
+ * (and the debt that the limit allows) never passes.
  */
 struct weir_request {
 	const void *key;  /* key_size bytes, any alignment; read, not kept */
@@ -56,6 +56,10 @@ struct weir_decision {
 	 * not. 0 if it is full, or if there is no bucket. WEIR_NEVER - 1 as
 	 * above. */
 	uint64_t reset_after_ns;
+	/* Tokens that the bucket is below zero, a part counting as one: owed by
+	 * a limit with debt, or missing for a clock that is late. UINT64_MAX
+	 * for one too late to tell. */
+	uint64_t debt;
 	/* The limit that decided: that of the request. */
 	uint32_t limit;
 };
@@ -144,7 +148,7 @@ weir_peek(struct weir_worker *worker, const struct weir_request *request,
 
 /*
  * Take as many whole tokens of the request's cost as the bucket holds, at once:
- * all of them, some, or none. Of a batch of ten packets that may be the first
+ * all of them, some, or none. None are borrowed, whatever debt the limit allows. Of a batch of ten packets that may be the first
  * four.
  *
  * decision says WEIR_PASS if all of the cost was taken. Otherwise it says
@@ -171,7 +175,7 @@ weir_take(struct weir_worker *worker, const struct weir_request *request,
  * as the bucket has room for, as it never holds more than its capacity. From
  * then on in any interval of length t at most
  *
- *	capacity + rate * t + what was given back in it
+ *	capacity + debt + rate * t + what was given back in it
  *
  * passes for the key. That what is given back was ever taken is the caller's
  * word; whoever gives back more than he took raises the limit by as much.

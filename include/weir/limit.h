@@ -9,7 +9,16 @@
  *
  *	capacity + tokens * t / period_ns
  *
- * tokens pass for one key. GCRA and the leaky bucket as a meter give the same
+ * tokens pass for one key.
+ *
+ * A large cost among many small ones may wait for ever, as they take each token
+ * that comes in. With a `debt` it may borrow: a request passes if the bucket
+ * holds at least one token and what it leaves is no less than -debt. The bucket
+ * is then below zero, and everybody waits until it holds a token again. A full
+ * bucket can spend capacity + debt at once, a cost above that never passes, and
+ * the bound above is then capacity + debt + tokens * t / period_ns.
+ *
+ * GCRA and the leaky bucket as a meter give the same
  * verdicts. The rate is a rational number and is kept as one: see
  * docs/design.md, "Arithmetic", for when it is exact and how exact otherwise.
  *
@@ -52,20 +61,21 @@ struct weir_limit_params {
 	uint64_t capacity;  /* most tokens held, at least 1 */
 	enum weir_unit unit;
 	enum weir_algorithm algorithm;
+	uint64_t debt;      /* most tokens owed; 0: none may be */
 };
 
 /*
  * Add a limit while workers run. Every key starts with a full bucket.
  *
  * What cannot be represented is refused, never clamped: rates above 2^23 tokens
- * per ns, capacities and windows above 2^55 tokens. The slowest rate is one token in
- * 2^64 - 1 ns (584 years).
+ * per ns, capacities (with the debt) and windows above 2^55 tokens. The slowest
+ * rate is one token in 2^64 - 1 ns (584 years).
  *
  * The bound above is kept exactly when, in lowest terms, tokens <= 2^23 and
- * capacity * period_ns <= 2^55: nearly always. Otherwise a token may come
- * early by less than 2^-22 ns of refill, or, if the bucket takes more than
- * 4.3 s to fill, by less than 2^-54 of that time, and the rate may be too
- * high by one part in 2^63.
+ * (capacity + debt) * period_ns <= 2^55: nearly always. Otherwise a token may
+ * come early by less than 2^-22 ns of refill, or, if the bucket takes more than
+ * 4.3 s to fill from -debt, by less than 2^-54 of that time, and the rate may be
+ * too high by one part in 2^63.
  *
  * => 0 and *limit, the number by which requests name it, or
  *    -EINVAL	*error (if not NULL) names the member at fault
@@ -82,16 +92,16 @@ weir_limit_add(struct weir_engine *engine,
     struct weir_error *error);
 
 /*
- * Change the rate and the capacity of a limit at the time now_ns, on the clock
- * that decisions use. params is complete; its name, unit and algorithm are those that
- * the limit has.
+ * Change the rate, the capacity and the debt of a limit at the time now_ns, on
+ * the clock that decisions use. params is complete; its name, unit and
+ * algorithm are those that the limit has.
  *
  * Every bucket keeps the tokens that it holds at now_ns, cut to the new
  * capacity if that is lower: a raised capacity grants nothing, it only lets
  * buckets fill further, and time before now_ns is not priced anew. That holds
  * for all keys, those that were never seen included: they hold the old capacity
- * at now_ns. Decisions by a clock that is behind now_ns count as made at
- * now_ns.
+ * at now_ns. What a bucket owes it goes on owing under a lower debt. Decisions
+ * by a clock that is behind now_ns count as made at now_ns.
  *
  * now_ns is the present: no decision may have been made at a later time yet, but
  * for what clocks differ anyway. What was decided in between counts as decided at
@@ -101,7 +111,7 @@ weir_limit_add(struct weir_engine *engine,
  *
  * Of a bucket, a token is counted in the units chosen when the limit was made
  * (docs/design.md, "Arithmetic"); a rate above 2^23 units per ns or a capacity
- * above 2^55 units is refused. Where the first rate is exact, a token is of as
+ * and debt above 2^55 units is refused. Where the first rate is exact, a token is of as
  * many units as period_ns has in lowest terms, at least 256 where that fits:
  * from 1000 packets/s one may go up to 8.4 million times that, from 1001
  * packets/s to 8.4 million packets/s. Where it is not, there is little room. If

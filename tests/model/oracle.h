@@ -76,14 +76,32 @@ oracle_passes(const struct weir_limit_params *limit, wide level,
 {
 	if (cost == 0)
 		return true;
-	return cost <= limit->capacity &&
-	    level >= (wide)cost * limit->period_ns;
+	return cost <= limit->capacity + limit->debt &&
+	    level >= limit->period_ns &&
+	    level - (wide)cost * limit->period_ns >=
+	    -(wide)limit->debt * limit->period_ns;
 }
 
 static inline uint64_t
 oracle_tokens(const struct weir_limit_params *limit, wide level)
 {
 	return level > 0 ? (uint64_t)(level / limit->period_ns) : 0;
+}
+
+/* What is owed, a part of a token counting as one. */
+static inline uint64_t
+oracle_debt(const struct weir_limit_params *limit, wide level)
+{
+	return level >= 0 ? 0 :
+	    (uint64_t)((-level + limit->period_ns - 1) / limit->period_ns);
+}
+
+/* What a wait that ends behind the clock is called. */
+static inline uint64_t
+oracle_wait_named(wide wait, uint64_t now_ns)
+{
+	return wait > (wide)(UINT64_MAX - now_ns) || wait > WEIR_NEVER - 1 ?
+	    WEIR_NEVER - 1 : (uint64_t)wait;
 }
 
 /* The wait of a request that does not pass at this level. */
@@ -93,12 +111,13 @@ oracle_wait_ns(const struct weir_limit_params *limit, wide level,
 {
 	wide missing, wait;
 
-	if (cost > limit->capacity)
+	if (cost > limit->capacity + limit->debt)
 		return WEIR_NEVER;
-	missing = (wide)cost * limit->period_ns - level;
+	/* one token at least, and the cost if nothing can be borrowed */
+	missing = (wide)(cost > limit->debt ? cost - limit->debt : 1) *
+	    limit->period_ns - level;
 	wait = missing / limit->tokens + (missing % limit->tokens != 0);
-	return wait > (wide)(UINT64_MAX - now_ns) ? WEIR_NEVER - 1 :
-	    (uint64_t)wait;
+	return oracle_wait_named(wait, now_ns);
 }
 
 /* Give back what there is room for at now_ns. => How much that was. */
@@ -132,8 +151,7 @@ oracle_full_wait_ns(const struct weir_limit_params *limit, wide level,
 	if (missing <= 0)
 		return 0;
 	wait = missing / limit->tokens + (missing % limit->tokens != 0);
-	return wait > (wide)(UINT64_MAX - now_ns) ? WEIR_NEVER - 1 :
-	    (uint64_t)wait;
+	return oracle_wait_named(wait, now_ns);
 }
 
 #endif

@@ -27,7 +27,7 @@ enum {
 };
 
 static const struct {
-	uint64_t tokens, period_ns, capacity;
+	uint64_t tokens, period_ns, capacity, debt;
 } limits_table[] = {
 	{ 1000, S, 10 },
 	{ 1, 1, 1 },
@@ -40,6 +40,13 @@ static const struct {
 	{ 148810, S, 64 },
 	{ 1 << 23, 1, 1ull << 55 },
 	{ 1 << 23, 1, 1ull << 50 },
+	{ 1000, S, 10, 10 },
+	{ 3, 7, 1000, 1 },
+	{ 1, 3600 * S, 1, 5 },
+	{ 1250000, S, 125000, 1000000 },
+	{ 999983, 1000003, 100, 37 },
+	{ 1 << 23, 1, 1ull << 54, 1ull << 54 },
+	{ 1 << 23, 1, 1, (1ull << 55) - 1 },
 };
 
 enum { LIMITS = NELEM(limits_table) };
@@ -80,6 +87,7 @@ model_open(struct model *m)
 		m->params[i] = limit_params(name, limits_table[i].tokens,
 		    limits_table[i].period_ns, limits_table[i].capacity,
 		    i % 2 ? WEIR_UNIT_BYTES : WEIR_UNIT_PACKETS);
+		m->params[i].debt = limits_table[i].debt;
 		expect(limit_is_exact(&m->params[i]));
 		ck_assert_int_eq(weir_limit_add(m->rig.engine, &m->params[i],
 		    &m->id[i], NULL), 0);
@@ -142,6 +150,7 @@ verify_details(const struct model *m, const struct key *key, const char *call,
 	SAME("decider", (uint64_t)d->decided_by, (uint64_t)WEIR_BY_BUCKET);
 	SAME("limit", d->limit, m->id[m->limit]);
 	SAME("remaining", d->remaining, oracle_tokens(p, level));
+	SAME("debt", d->debt, oracle_debt(p, level));
 	SAME("retry", d->retry_after_ns, rest == 0 ? 0 :
 	    oracle_wait_ns(p, level, rest, m->now_ns));
 	SAME("reset", d->reset_after_ns,
@@ -287,9 +296,13 @@ random_cost(struct model *m, const struct key *key)
 		return rng_magnitude(&m->rng, 55) % p->capacity + 1;
 	if (dice < 75)
 		return p->capacity + rng_below(&m->rng, 2);
+	if (dice < 77)
+		return p->capacity + p->debt + rng_below(&m->rng, 2);
 	if (dice < 78)
 		return rng_next(&m->rng);
 	left = oracle_tokens(p, oracle_level(p, &key->bucket, m->now_ns));
+	if (rng_below(&m->rng, 2))
+		left += p->debt;
 	return left + rng_below(&m->rng, 3) - (left > 0);
 }
 

@@ -88,13 +88,16 @@ spend_and_give_back(struct member *m)
  */
 static void
 run(const char *name, uint64_t tokens, uint64_t period_ns, uint64_t capacity,
-    uint64_t start_ns, uint64_t span_ns, uint64_t most_cost)
+    uint64_t debt, uint64_t start_ns, uint64_t span_ns, uint64_t most_cost)
 {
 	uint64_t seed = test_seed(name);
 
 	for (size_t s = 0; s < NELEM(sizes); s++) {
 		struct weir_engine_params params = rig_params(100, 8);
-		uint64_t key = 3, income, rest, given = 0;
+		struct weir_limit_params p = limit_params("l", tokens,
+		    period_ns, capacity, WEIR_UNIT_PACKETS);
+		uint64_t key = 3, income, given = 0;
+		struct weir_decision rest;
 		struct shared sh = {
 			.end_ns = start_ns + span_ns,
 			.most_cost = most_cost,
@@ -103,8 +106,9 @@ run(const char *name, uint64_t tokens, uint64_t period_ns, uint64_t capacity,
 		struct rig rig;
 
 		rig_open(&rig, &params);
-		sh.limit = limit_add(rig.engine, "l", tokens, period_ns,
-		    capacity, WEIR_UNIT_PACKETS);
+		p.debt = debt;
+		ck_assert_int_eq(weir_limit_add(rig.engine, &p, &sh.limit,
+		    NULL), 0);
 		atomic_init(&sh.now_ns, start_ns);
 		ask(&rig, sh.limit, &key, capacity, start_ns);
 		crew_run(&crew, rig.engine, sizes[s], seed,
@@ -116,12 +120,15 @@ run(const char *name, uint64_t tokens, uint64_t period_ns, uint64_t capacity,
 		}
 		income = (uint64_t)((unsigned __int128)span_ns * tokens /
 		    period_ns);
-		rest = ask(&rig, sh.limit, &key, 0, sh.end_ns).remaining;
-		ck_assert_uint_lt(rest, capacity);
-		ck_assert_msg(crew_passed(&crew) + rest == income + given,
+		rest = ask(&rig, sh.limit, &key, 0, sh.end_ns);
+		ck_assert_uint_lt(rest.remaining, capacity);
+		ck_assert_uint_le(rest.debt, debt);
+		ck_assert_msg(crew_passed(&crew) + rest.remaining ==
+		    income + given + rest.debt,
 		    "%s, %u threads: %" PRIu64 " passed, %" PRIu64 " left, %"
-		    PRIu64 " came in, %" PRIu64 " were given back", name,
-		    sizes[s], crew_passed(&crew), rest, income, given);
+		    PRIu64 " owed, %" PRIu64 " came in, %" PRIu64
+		    " were given back", name, sizes[s], crew_passed(&crew),
+		    rest.remaining, rest.debt, income, given);
 		ck_assert_uint_gt(given, 0);
 		ck_assert_uint_gt(crew_passed(&crew), 0);
 		rig_close(&rig);
@@ -130,9 +137,11 @@ run(const char *name, uint64_t tokens, uint64_t period_ns, uint64_t capacity,
 
 START_TEST(conserved)
 {
-	run("slow", 1000000, S, 1ull << 30, 3 * S, 20 * test_scale(200000), 3);
-	run("fast", 7, 3, 1ull << 40, 1ull << 62, 20 * test_scale(200000),
-	    100);
+	uint64_t span_ns = 20 * test_scale(200000);
+
+	run("slow", 1000000, S, 1ull << 30, 0, 3 * S, span_ns, 3);
+	run("fast", 7, 3, 1ull << 40, 0, 1ull << 62, span_ns, 100);
+	run("debt", 7, 3, 1ull << 40, 150, 1ull << 62, span_ns, 100);
 }
 END_TEST
 
@@ -141,8 +150,8 @@ START_TEST(conserved_across_an_era)
 	uint64_t span_ns = 20 * test_scale(4000);
 
 	for (uint64_t era = 1; era < 20; era++)
-		run("era", 1 << 23, 1, 1ull << 55, (era << 33) - span_ns / 2,
-		    span_ns, 200000000);
+		run("era", 1 << 23, 1, 1ull << 54, era % 2 << 54,
+		    (era << 33) - span_ns / 2, span_ns, 200000000);
 }
 END_TEST
 

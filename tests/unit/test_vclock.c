@@ -39,7 +39,7 @@ rate_of(size_t i)
 	struct rate rate;
 
 	ck_assert_int_eq(rate_make(&rate, rows[i].tokens, rows[i].period_ns,
-	    rows[i].capacity), RATE_OK);
+	    rows[i].capacity, 0), RATE_OK);
 	return rate;
 }
 
@@ -81,15 +81,21 @@ START_TEST(faults)
 {
 	struct rate rate;
 
-	ck_assert_int_eq(rate_make(&rate, 0, 1, 1), RATE_ZERO_TOKENS);
-	ck_assert_int_eq(rate_make(&rate, 1, 0, 1), RATE_ZERO_PERIOD);
-	ck_assert_int_eq(rate_make(&rate, 1, 1, 0), RATE_ZERO_CAPACITY);
-	ck_assert_int_eq(rate_make(&rate, 1, 1, V_FULL_MAX + 1),
+	ck_assert_int_eq(rate_make(&rate, 0, 1, 1, 0), RATE_ZERO_TOKENS);
+	ck_assert_int_eq(rate_make(&rate, 1, 0, 1, 0), RATE_ZERO_PERIOD);
+	ck_assert_int_eq(rate_make(&rate, 1, 1, 0, 0), RATE_ZERO_CAPACITY);
+	ck_assert_int_eq(rate_make(&rate, 1, 1, V_FULL_MAX + 1, 0),
 	    RATE_TOO_DEEP);
-	ck_assert_int_eq(rate_make(&rate, V_SPEED_MAX + 1, 1, 1),
+	ck_assert_int_eq(rate_make(&rate, V_SPEED_MAX + 1, 1, 1, 0),
 	    RATE_TOO_FAST);
-	ck_assert_int_eq(rate_make(&rate, UINT64_MAX, UINT64_MAX, UINT64_MAX),
+	ck_assert_int_eq(rate_make(&rate, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+	    0),
 	    RATE_TOO_DEEP);
+	ck_assert_int_eq(rate_make(&rate, 1, 1, V_FULL_MAX, 1),
+	    RATE_TOO_INDEBTED);
+	ck_assert_int_eq(rate_make(&rate, 1, 1, 1, UINT64_MAX),
+	    RATE_TOO_INDEBTED);
+	ck_assert_int_eq(rate_make(&rate, 1, 1, 1, V_FULL_MAX - 1), RATE_OK);
 }
 END_TEST
 
