@@ -13,7 +13,7 @@
 #define S NSEC_PER_SEC
 
 enum {
-	ROUNDS = 6000,
+	ROUNDS = 20000,
 	TOGETHER = 4, /* rounds at one instant, between two meetings */
 	KEYS = 8,     /* 4 x 8 entries and 8 claims fit the 64 slots */
 	ASKS = 4,
@@ -161,6 +161,7 @@ struct world {
 	uint64_t turns;
 	uint64_t capacity;
 	_Atomic unsigned busy; /* drawers that are not done */
+	_Atomic uint64_t turn; /* of one of them */
 	_Atomic uint32_t added; /* limits, as far as drawers may know */
 	uint64_t unknown[CREW_MAX];
 	int failed;
@@ -169,23 +170,26 @@ struct world {
 static const uint64_t hot = 42;
 
 /*
- * Another limit each time, as long as there is room, then another rate for one
- * of them. Each time the set is replaced, and sooner or later freed.
+ * Another limit now and then, all along the way of the others, and between two
+ * of them another rate for the last one. Each time the set is replaced, and
+ * sooner or later freed.
  */
 static void
 control(struct member *m, struct world *w)
 {
 	uint32_t limit = w->limit;
 	char name[] = "x0";
+	uint64_t added = 0;
 
 	for (uint64_t i = 0; atomic_load(&w->busy) > 0; i++) {
 		struct weir_limit_params params = limit_params(name, 1,
-		    (1 + i % 2) * NSEC_PER_YEAR, 1 + i % 3,
+		    (1 + i % 2) * NSEC_PER_DAY, 1 + i % 3,
 		    WEIR_UNIT_PACKETS);
 		int rc;
 
-		if (i < LIMITS) {
-			name[1] = (char)('0' + i);
+		if (added == 0 || (added < LIMITS &&
+		    atomic_load(&w->turn) * LIMITS >= added * w->turns)) {
+			name[1] = (char)('0' + added++);
 			rc = weir_limit_add(m->crew->engine, &params, &limit,
 			    NULL);
 			atomic_store(&w->added, limit);
@@ -256,6 +260,8 @@ draw_job(struct member *m)
 	}
 	for (uint64_t turn = 0; turn < w->turns && !m->trouble; turn++) {
 		n[turn % 2] = draw_prepare(m, w, requests[turn % 2]);
+		if (m->index == 1)
+			atomic_store(&w->turn, turn);
 		if (turn > 0)
 			draw_decide(m, w, requests[(turn + 1) % 2],
 			    n[(turn + 1) % 2]);
@@ -268,8 +274,8 @@ START_TEST(limits_come_and_change)
 {
 	struct weir_engine_params params = rig_params(1000, sizeof(hot));
 	struct world w = {
-		.turns = test_scale(100000),
-		.capacity = test_scale(1000000),
+		.turns = test_scale(200000),
+		.capacity = test_scale(2000000),
 		.busy = 3,
 	};
 	struct weir_counters c;
