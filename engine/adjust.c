@@ -98,7 +98,8 @@ weir_refund(struct weir_worker *worker, const struct weir_request *request,
 	struct view view;
 	struct chunk c;
 
-	if (!chunk_of_one(&c, worker, request, REFUND, now_ns, NULL))
+	if (!chunk_of_one(&c, worker, request, REFUND, now_ns, NULL) ||
+	    limit_is_constant(c.instant->limit))
 		return 0;
 	do {
 		if (!table_find(table, &c.item[0].probe, 0, &view))

@@ -58,7 +58,8 @@ terms_of(const struct instant *instant)
 		.token = rate->token,
 		.capacity = rate->capacity,
 		.era = instant->at.era,
-		.plain = instant->at.step == 0 && rate->debt == 0,
+		.plain = instant->at.step == 0 && rate->debt == 0 &&
+		    !limit_is_constant(instant->limit),
 	};
 }
 

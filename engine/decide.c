@@ -244,11 +244,39 @@ decide_shared(struct chunk *c, unsigned first)
 		decide_flat(c, first, false);
 }
 
+/* The limit is unlimited or closed. A cost of zero passes either. */
+static void
+decide_constant(struct chunk *c, unsigned first)
+{
+	const struct limit *limit = c->instant->limit;
+	bool open = limit->params.algorithm == WEIR_UNLIMITED;
+
+	for (unsigned i = first; i != NONE; i = c->item[i].next) {
+		struct item *item = &c->item[i];
+		bool pass = open || item->cost == 0;
+
+		item->class = pass ? COUNT_PASSED : COUNT_DENIED;
+		c->taken = pass ? item->cost : 0;
+		if (c->decisions)
+			c->decisions[item->request] = (struct weir_decision){
+				.verdict = pass ? WEIR_PASS : WEIR_DENY,
+				.decided_by = WEIR_BY_SETTING,
+				.remaining = open ? UINT64_MAX : 0,
+				.retry_after_ns = pass ? 0 : WEIR_NEVER,
+				.limit = limit->id,
+			};
+	}
+}
+
 void
 decide_group(struct chunk *c, unsigned first)
 {
 	struct weir_engine *engine = c->worker->engine;
 
+	if (limit_is_constant(c->instant->limit)) {
+		decide_constant(c, first);
+		return;
+	}
 	if (decide_in(c, &engine->table, &c->item[first].probe, first,
 	    COUNT_DENIED))
 		return;

@@ -45,9 +45,19 @@ rate_refusal(enum rate_fault fault, const struct weir_limit_params *params,
 	return 0;
 }
 
+static bool
+is_constant(enum weir_algorithm algorithm)
+{
+	return algorithm == WEIR_UNLIMITED || algorithm == WEIR_CLOSED;
+}
+
 static enum rate_fault
 limit_rate(struct rate *rate, const struct weir_limit_params *params)
 {
+	if (is_constant(params->algorithm)) {
+		*rate = (struct rate){0};
+		return RATE_OK;
+	}
 	return params->algorithm == WEIR_FIXED_WINDOW ?
 	    rate_make_window(rate, params->tokens, params->period_ns) :
 	    rate_make(rate, params->tokens, params->period_ns,
@@ -58,11 +68,47 @@ static enum rate_fault
 limit_rate_change(struct rate *rate, const struct rate *old,
     const struct weir_limit_params *params, uint64_t now_ns)
 {
+	if (is_constant(params->algorithm))
+		return limit_rate(rate, params);
 	return params->algorithm == WEIR_FIXED_WINDOW ?
 	    rate_change_window(rate, old, params->tokens, params->period_ns,
 		now_ns) :
 	    rate_change(rate, old, params->tokens, params->period_ns,
 		params->capacity, params->debt, now_ns);
+}
+
+/* Numbers that an algorithm has no use for. */
+static int
+algorithm_refusal(const struct weir_limit_params *params,
+    struct weir_error *error)
+{
+	static const char no_number[] =
+	    "must be 0: the limit is unlimited or closed";
+
+	switch (params->algorithm) {
+	case WEIR_TOKEN_BUCKET:
+		return 0;
+	case WEIR_FIXED_WINDOW:
+		if (params->capacity != 0)
+			return refuse(error, "capacity",
+			    "must be 0: a window holds its tokens");
+		if (params->debt != 0)
+			return refuse(error, "debt",
+			    "must be 0 for a window");
+		return 0;
+	case WEIR_UNLIMITED:
+	case WEIR_CLOSED:
+		if (params->tokens != 0)
+			return refuse(error, "tokens", no_number);
+		if (params->period_ns != 0)
+			return refuse(error, "period_ns", no_number);
+		if (params->capacity != 0)
+			return refuse(error, "capacity", no_number);
+		if (params->debt != 0)
+			return refuse(error, "debt", no_number);
+		return 0;
+	}
+	return refuse(error, "algorithm", "is none that there is");
 }
 
 /* The struct as it was before the first member was added to it. */
@@ -99,15 +145,7 @@ params_read(struct weir_limit_params *params,
 	if (params->unit != WEIR_UNIT_PACKETS &&
 	    params->unit != WEIR_UNIT_BYTES)
 		return refuse(error, "unit", "must be packets or bytes");
-	if (params->algorithm != WEIR_TOKEN_BUCKET &&
-	    params->algorithm != WEIR_FIXED_WINDOW)
-		return refuse(error, "algorithm", "is none that there is");
-	if (params->algorithm == WEIR_FIXED_WINDOW && params->capacity != 0)
-		return refuse(error, "capacity",
-		    "must be 0: a window holds its tokens");
-	if (params->algorithm == WEIR_FIXED_WINDOW && params->debt != 0)
-		return refuse(error, "debt", "must be 0 for a window");
-	return 0;
+	return algorithm_refusal(params, error);
 }
 
 static void

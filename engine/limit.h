@@ -26,6 +26,13 @@ struct limit {
 	char *name; /* LIMIT_NAME_BYTES; all versions of a limit share it */
 };
 
+/* Unlimited or closed: without a bucket, and hence without a token. */
+static inline bool
+limit_is_constant(const struct limit *limit)
+{
+	return limit->rate.token == 0;
+}
+
 #define LIMIT_NAME_BYTES (WEIR_LIMIT_NAME_MAX + 1u)
 
 /* In the place of a limit that was removed stands NULL. */

@@ -21,6 +21,8 @@ decider_name(enum weir_decider decider)
 		return "the full table";
 	case WEIR_BY_NO_LIMIT:
 		return "a missing limit";
+	case WEIR_BY_SETTING:
+		return "a limit that is unlimited or closed";
 	}
 	return "?";
 }

@@ -20,6 +20,7 @@ enum weir_decider {
 	WEIR_BY_BUCKET = 0, /* the key's own bucket */
 	WEIR_BY_FULL,       /* no room for the key: the full policy */
 	WEIR_BY_NO_LIMIT,   /* no such limit: always denied */
+	WEIR_BY_SETTING,    /* the limit is unlimited or closed */
 };
 
 /*
@@ -40,7 +41,8 @@ struct weir_decision {
 	enum weir_verdict verdict;
 	enum weir_decider decided_by;
 	/* Whole tokens left after this decision. Under WEIR_FULL_ALLOW and
-	 * _DENY, and without a limit, there is no bucket: 0. */
+	 * _DENY, and without a limit, there is no bucket: 0. Unlimited:
+	 * UINT64_MAX. Closed: 0. */
 	uint64_t remaining;
 	/* 0 on a pass. On a denial the smallest wait after which the same
 	 * request passes if nobody else takes tokens: waiting that long
@@ -182,7 +184,8 @@ weir_take(struct weir_worker *worker, const struct weir_request *request,
  *
  * It is the key's own bucket that gets the tokens: one that is full, or that
  * was dropped from the table for having been full, gets none, and what the full
- * policy let pass comes back to nobody. A clock that is late fills the bucket
+ * policy let pass comes back to nobody. Of a fixed window it is the newest in
+ * which the key took tokens that gets them. A clock that is late fills the bucket
  * only as far as it sees it. Counters are left as they are: they say what was
  * decided, and that stays true.
  *

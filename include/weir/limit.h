@@ -27,6 +27,12 @@
  * end of a window twice as many may pass at once; where that matters use the
  * bucket. A request that comes late counts in the newest window in which its
  * key took tokens. All is exact.
+ *
+ * UNLIMITED, CLOSED. Explicit settings, for no number means either. An unlimited
+ * limit lets everything pass, a closed one refuses all that costs something,
+ * for ever; a cost of zero passes there, too, as it does everywhere. They keep
+ * nothing about a key, so a full table has no say in it, and are counted like
+ * any other.
  */
 #ifndef WEIR_LIMIT_H
 #define WEIR_LIMIT_H
@@ -46,6 +52,8 @@ enum weir_unit {
 enum weir_algorithm {
 	WEIR_TOKEN_BUCKET = 0,
 	WEIR_FIXED_WINDOW, /* `capacity` is 0: a window holds `tokens` */
+	WEIR_UNLIMITED,    /* all pass; all numbers are 0 */
+	WEIR_CLOSED,       /* none pass; all numbers are 0 */
 };
 
 /*

@@ -62,7 +62,8 @@ weir_worker_online(struct weir_worker *worker);
  * What became of requests. Every request for an existing limit is in exactly
  * one class, so the four add up to all packets, and all bytes, asked for:
  *
- *	passed, denied		decided by the key's own bucket
+ *	passed, denied		decided by the key's own bucket, or by a limit
+ *				that is unlimited or closed
  *	full_passed, full_denied	the table had no room for the key; decided
  *				by the engine's full policy
  *

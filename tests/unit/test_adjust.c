@@ -487,6 +487,38 @@ START_TEST(refund_after_a_change)
 }
 END_TEST
 
+/* In a fixed window what is given back is of that window, and no other. */
+START_TEST(window)
+{
+	struct weir_engine_params params = rig_params(64, 1);
+	const struct weir_limit_params p = {
+		.size = sizeof(p),
+		.name = "w",
+		.algorithm = WEIR_FIXED_WINDOW,
+		.tokens = 10,
+		.period_ns = S,
+	};
+	struct weir_decision d;
+
+	rig_open(&rig, &params);
+	ck_assert_int_eq(weir_limit_add(rig.engine, &p, &limit, NULL), 0);
+	ck_assert_uint_eq(take("k", 12, 5 * S / 2, &d), 10);
+	ck_assert_uint_eq(d.retry_after_ns, S / 2);
+	ck_assert_uint_eq(d.reset_after_ns, S / 2);
+	ck_assert_uint_eq(refund("k", 4, 3 * S - 1), 4);
+	ck_assert_uint_eq(level("k", 3 * S - 1), 4);
+	ck_assert_uint_eq(peek("k", 4, 3 * S - 1).reset_after_ns, 1);
+	ck_assert_uint_eq(level("k", 3 * S), 10);
+	ck_assert_uint_eq(refund("k", 4, 3 * S), 0);
+	ck_assert_uint_eq(take("k", 7, 3 * S, &d), 7);
+	/* a late one is of the newest window */
+	ck_assert_uint_eq(refund("k", 100, 2 * S), 7);
+	ck_assert_uint_eq(level("k", 3 * S), 10);
+	ck_assert_uint_eq(take("k", 11, 4 * S - 1, &d), 10);
+	ck_assert_uint_eq(take("k", 1, 4 * S - 1, &d), 0);
+}
+END_TEST
+
 static Suite *
 suite(void)
 {
@@ -519,6 +551,7 @@ suite(void)
 	tcase_add_test(back, refund_by_a_late_clock);
 	tcase_add_test(back, refund_in_a_full_table);
 	tcase_add_test(back, refund_after_a_change);
+	tcase_add_test(back, window);
 	suite_add_tcase(s, back);
 	return s;
 }
