@@ -66,8 +66,8 @@ terms_of(const struct instant *instant)
 /*
  * Decide a request that is alone in its group, on the entry that was seen. This
  * is purse_open(), purse_spend() and the last step of decide_found(), for a
- * value of this era and a plain limit. => false: it is some other case, or a race was lost, and
- * nothing happened.
+ * value of this era and a plain limit. => false: it is some other case, or a
+ * race was lost, and nothing happened.
  */
 static inline bool
 decide_alone(struct item *item, const struct view *view,
@@ -239,6 +239,17 @@ prepare(struct chunk *c, struct weir_worker *worker,
 		prepare_runs(c, KEY_WORDS_MAX);
 }
 
+/* What both ways of deciding start with; `next` as in decide(). */
+static void
+begin(struct chunk *c, struct chunk *next, uint64_t now_ns,
+    struct weir_decision *decisions)
+{
+	c->next = next;
+	c->now_ns = now_ns;
+	c->decisions = decisions;
+	c->worker->burst++;
+}
+
 bool
 chunk_of_one(struct chunk *c, struct weir_worker *worker,
     const struct weir_request *request, enum intent intent, uint64_t now_ns,
@@ -247,10 +258,7 @@ chunk_of_one(struct chunk *c, struct weir_worker *worker,
 	prepare(c, worker, request, 1, CHUNK);
 	c->intent = intent;
 	c->taken = 0;
-	c->now_ns = now_ns;
-	c->decisions = decision;
-	c->next = NULL;
-	worker->burst++;
+	begin(c, NULL, now_ns, decision);
 	c->instant = instant_of(c, request->limit);
 	return c->instant != NULL;
 }
@@ -417,10 +425,7 @@ decide(struct chunk *c, struct chunk *next, uint64_t now_ns, uint8_t *verdicts,
 	/* Limits may have come, changed or gone since. E1, as in prepare(). */
 	c->limits = atomic_load_explicit(&worker->engine->limits,
 	    memory_order_acquire);
-	c->next = next;
-	c->now_ns = now_ns;
-	c->decisions = decisions;
-	worker->burst++;
+	begin(c, next, now_ns, decisions);
 	if (worker->engine->table.key_words == KEY_WORDS_SMALL)
 		decide_runs(c, verdicts, KEY_WORDS_SMALL);
 	else
@@ -453,8 +458,9 @@ weir_check_burst(struct weir_worker *worker,
 			prepare(&chunk[i ^ 1], worker, requests + prepared,
 			    next, FETCH_AT_ONCE);
 		prepared += next;
-		decide(&chunk[i], next ? &chunk[i ^ 1] : NULL, now_ns, verdicts + decided,
-		    decisions ? decisions + decided : NULL);
+		decide(&chunk[i], next ? &chunk[i ^ 1] : NULL, now_ns,
+		    verdicts + decided, decisions ?
+		    decisions + decided : NULL);
 		decided += chunk[i].n;
 	}
 }

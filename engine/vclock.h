@@ -17,8 +17,8 @@
  * UNITS. With tokens / period in lowest terms p / q, one token is q units and
  * V advances p units per ns: exact. That needs (capacity + debt) * q <= 2^55 and
  * p <= 2^23, which holds for almost every rate people write. (Of a token with
- * few units, units are halved until it has 256, which keeps what is exact.) Otherwise a token
- * is 2^f units with the largest f within the same two bounds, and p / q is
+ * few units, units are halved until it has 256, which keeps what is exact.)
+ * Otherwise a token is 2^f units with the largest f within the same two bounds, and p / q is
  * rounded up (ratio.h), so that a token is there at the instant it is due.
  * V is then cut to whole units, which may let a token through early by less
  * than one unit: less than 2^-22 ns of refill, or, for a bucket that takes
@@ -115,6 +115,17 @@ gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
+/* The number that must not be 0 and is. */
+static inline enum rate_fault
+rate_zero(uint64_t tokens, uint64_t period_ns, uint64_t capacity)
+{
+	if (tokens == 0)
+		return RATE_ZERO_TOKENS;
+	if (period_ns == 0)
+		return RATE_ZERO_PERIOD;
+	return capacity == 0 ? RATE_ZERO_CAPACITY : RATE_OK;
+}
+
 /* tokens per period_ns, and a bucket of -debt to capacity tokens. */
 static inline enum rate_fault
 rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
@@ -122,13 +133,10 @@ rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
 {
 	uint64_t divisor, p, q, span;
 	unsigned f = 0;
+	enum rate_fault fault = rate_zero(tokens, period_ns, capacity);
 
-	if (tokens == 0)
-		return RATE_ZERO_TOKENS;
-	if (period_ns == 0)
-		return RATE_ZERO_PERIOD;
-	if (capacity == 0)
-		return RATE_ZERO_CAPACITY;
+	if (fault)
+		return fault;
 	divisor = gcd(tokens, period_ns);
 	p = tokens / divisor;
 	q = period_ns / divisor;
@@ -170,10 +178,10 @@ rate_make(struct rate *rate, uint64_t tokens, uint64_t period_ns,
 static inline enum rate_fault
 rate_make_window(struct rate *rate, uint64_t tokens, uint64_t window_ns)
 {
-	if (tokens == 0)
-		return RATE_ZERO_TOKENS;
-	if (window_ns == 0)
-		return RATE_ZERO_PERIOD;
+	enum rate_fault fault = rate_zero(tokens, window_ns, tokens);
+
+	if (fault)
+		return fault;
 	if (tokens > V_FULL_MAX)
 		return RATE_TOO_DEEP;
 	if (tokens > (uint128_t)window_ns * V_SPEED_MAX)
@@ -267,13 +275,10 @@ rate_change(struct rate *rate, const struct rate *old, uint64_t tokens,
     uint64_t period_ns, uint64_t capacity, uint64_t debt, uint64_t now_ns)
 {
 	uint64_t common;
+	enum rate_fault fault = rate_zero(tokens, period_ns, capacity);
 
-	if (tokens == 0)
-		return RATE_ZERO_TOKENS;
-	if (period_ns == 0)
-		return RATE_ZERO_PERIOD;
-	if (capacity == 0)
-		return RATE_ZERO_CAPACITY;
+	if (fault)
+		return fault;
 	common = gcd(old->token, period_ns);
 	period_ns /= common;
 	if ((uint128_t)tokens * (old->token / common) >
