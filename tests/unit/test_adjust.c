@@ -4,9 +4,9 @@
  * giving back. Ids like B114 name the known fault a case would show.
  */
 #include <string.h>
-#include <sys/mman.h>
 
 #include "../support.h"
+#include "pages.h"
 
 #define S NSEC_PER_SEC
 
@@ -100,33 +100,6 @@ START_TEST(peek_without_a_limit)
 	ck_assert_uint_eq(weir_engine_unknown_limits(rig.engine), 0);
 }
 END_TEST
-
-struct pages {
-	void *memory;
-	size_t size;
-};
-
-static void *
-pages_alloc(size_t size, size_t align, void *context)
-{
-	struct pages *largest = context;
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	(void)align; /* a page's will do */
-	if (memory == MAP_FAILED)
-		return NULL;
-	if (size > largest->size)
-		*largest = (struct pages){ memory, size };
-	return memory;
-}
-
-static void
-pages_free(void *memory, size_t size, void *context)
-{
-	(void)context;
-	munmap(memory, size);
-}
 
 /* On read-only pages: keys that are new, known, empty, idle for ages. */
 START_TEST(peek_writes_nothing)

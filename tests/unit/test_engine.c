@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "../support.h"
+#include "pages.h"
 
 #define S NSEC_PER_SEC
 
@@ -188,36 +188,8 @@ START_TEST(memory_comes_back)
 }
 END_TEST
 
-/* The largest block there is: the table. */
-struct pages {
-	void *memory;
-	size_t size;
-};
-
-static void *
-pages_alloc(size_t size, size_t align, void *context)
-{
-	struct pages *p = context;
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	(void)align; /* a page's will do */
-	if (memory == MAP_FAILED)
-		return NULL;
-	if (size > p->size)
-		*p = (struct pages){ memory, size };
-	return memory;
-}
-
-static void
-pages_free(void *memory, size_t size, void *context)
-{
-	(void)context;
-	munmap(memory, size);
-}
-
 /*
- * B053: a denial writes nothing that other cores look at, nor does a request
+ * A denial writes nothing that other cores look at, nor does a request
  * that costs nothing. The table's pages are made read-only: even an attempt
  * to exchange a word for itself would end this test.
  */
