@@ -7,9 +7,7 @@
  * intent: there is one arithmetic and one set of cases, and what differs is how
  * much is spent and whether the outcome is written.
  *
- * A refund is a decision of its own. It moves S down, where all else moves it
- * up. That is harmless as the cap is applied on reading: however far down S is,
- * a bucket holds no more than its capacity.
+ * What gives back is a decision of its own, which needs an entry and makes none.
  */
 #include "chunk.h"
 
@@ -24,7 +22,7 @@ weir_peek(struct weir_worker *worker, const struct weir_request *request,
 		return WEIR_DENY;
 	}
 	decide_group(&c, 0);
-	return c.item[0].class & 1 ? WEIR_PASS : WEIR_DENY;
+	return c.item[0].class & COUNT_VERDICT_MASK;
 }
 
 /*
@@ -42,7 +40,8 @@ count_taken(const struct chunk *c)
 	uint64_t cost = item->cost ? item->cost : 1;
 	uint64_t packets = (uint64_t)(request->packets * taken / cost);
 	uint64_t bytes = (uint64_t)(request->bytes * taken / cost);
-	unsigned denied = item->class & ~1u, passed = item->class | 1;
+	unsigned full = item->class & COUNT_FULL;
+	unsigned denied = full | WEIR_DENY, passed = full | WEIR_PASS;
 
 	counter_add(&to->packets[passed], packets);
 	counter_add(&to->bytes[passed], bytes);
@@ -66,44 +65,51 @@ weir_take(struct weir_worker *worker, const struct weir_request *request,
 	return c.taken;
 }
 
-/*
- * Give back to the entry that was seen. => false: a race was lost, and nothing
- * happened. As in decide.c, the era moves before the value. Only a bucket that
- * is not full gets that far, and its value can be read in the era after.
- */
+/* Give back to the entry that was seen. => false: a race was lost. */
 static bool
-refund_found(const struct chunk *c, struct view *view, uint64_t *units)
+give_found(const struct chunk *c, struct view *view, const struct gift *gift,
+    uint64_t *given)
 {
-	const struct vinstant *at = &c->instant->at;
-	uint64_t s = state_value(view->state);
-	uint32_t era = ctl_era(view->ctl);
-	struct purse purse = purse_open(at, s, v_since(at, s, era));
+	const struct algorithm *algorithm = c->instant->limit->algorithm;
+	const struct table *table = &c->worker->engine->table;
+	struct account account;
+	struct cell cell;
 
-	*units = purse_refund(&purse, &c->instant->limit->rate, at, era,
-	    c->item[0].cost);
-	if (*units == 0)
+	if (table_is_wide(table))
+		table_look_wide(view);
+	cell = view_cell(view);
+	algorithm->open(&account, c->instant, &cell);
+	*given = algorithm->give(&account, c->instant, &cell, gift);
+	if (!account.changed)
 		return table_unchanged(view);
-	if (v_eras_since(at, era) > 0 && !table_refresh_era(view, at->era))
-		return false;
-	return table_replace(view, purse.base & V_MASK);
+	return write_found(c, table, view, &cell, &account);
 }
 
-/* A key without an entry has a full bucket: no room for a token. */
+/* A key without an entry has all there is: no room for a token. */
+static uint64_t
+give(struct weir_worker *worker, const struct weir_request *request,
+    uint64_t now_ns, struct gift gift)
+{
+	const struct table *table = &worker->engine->table;
+	uint64_t given = 0;
+	struct view view;
+	struct chunk c;
+
+	if (!chunk_of_one(&c, worker, request, GIVE, now_ns, NULL) ||
+	    c.instant->limit->algorithm->words == 0)
+		return 0;
+	gift.cost = c.item[0].cost;
+	do {
+		if (!table_find(table, &c.item[0].probe, 0, &view))
+			return 0;
+	} while (!give_found(&c, &view, &gift, &given));
+	return given;
+}
+
 uint64_t
 weir_refund(struct weir_worker *worker, const struct weir_request *request,
     uint64_t now_ns)
 {
-	const struct table *table = &worker->engine->table;
-	uint64_t units = 0;
-	struct view view;
-	struct chunk c;
-
-	if (!chunk_of_one(&c, worker, request, REFUND, now_ns, NULL) ||
-	    limit_is_constant(c.instant->limit))
-		return 0;
-	do {
-		if (!table_find(table, &c.item[0].probe, 0, &view))
-			return 0;
-	} while (!refund_found(&c, &view, &units));
-	return units / c.instant->limit->rate.token;
+	return give(worker, request, now_ns,
+	    (struct gift){.verdict = WEIR_PASS});
 }

@@ -41,25 +41,26 @@ struct terms {
 	uint64_t token;
 	uint64_t capacity;
 	uint32_t era;
-	bool plain; /* a bucket, with no rules of its own */
+	bool plain; /* a token bucket, without debt */
 };
 
 static inline struct terms
 terms_of(const struct instant *instant)
 {
-	const struct rate *rate = &instant->limit->rate;
-	uint64_t v = instant->at.v, into = v & (V_ERA_UNITS - 1);
+	const struct rate *rate = &instant->limit->rate[0];
+	const struct vinstant *at = &instant->at[0];
+	uint64_t v = at->v, into = v & (V_ERA_UNITS - 1);
 
 	return (struct terms){
 		.base = (v - into) << STATE_VALUE_SHIFT,
 		.into = (int64_t)into,
-		.pinned = (v - (uint64_t)instant->at.most) << STATE_VALUE_SHIFT,
-		.full = instant->at.most,
+		.pinned = (v - (uint64_t)at->most) << STATE_VALUE_SHIFT,
+		.full = at->most,
 		.token = rate->token,
 		.capacity = rate->capacity,
-		.era = instant->at.era,
-		.plain = instant->at.step == 0 && rate->debt == 0 &&
-		    !limit_is_constant(instant->limit),
+		.era = at->era,
+		.plain = instant->limit->algorithm == &algorithm_bucket &&
+		    rate->debt == 0,
 	};
 }
 
@@ -233,10 +234,16 @@ prepare(struct chunk *c, struct weir_worker *worker,
 	c->fetched = fetch;
 	c->intent = CHECK;
 	c->runs = 0;
-	if (worker->engine->table.key_words == KEY_WORDS_SMALL)
+	switch (worker->engine->table.key_words) {
+	case KEY_WORDS_SMALL:
 		prepare_runs(c, KEY_WORDS_SMALL);
-	else
+		break;
+	case KEY_WORDS_WIDE:
+		prepare_runs(c, KEY_WORDS_WIDE);
+		break;
+	default:
 		prepare_runs(c, KEY_WORDS_MAX);
+	}
 }
 
 /* What both ways of deciding start with; `next` as in decide(). */
@@ -321,14 +328,15 @@ settle_late(struct chunk *c, const struct terms *terms,
 	}
 }
 
-/* Some met a full table. */
+/* Some met a full table, or got another verdict than yes and no. */
 static void
 count_by_class(const struct chunk *c, unsigned first, unsigned end,
-    struct worker_counters *to)
+    struct worker_counters *to, uint8_t *verdicts)
 {
 	for (unsigned i = first; i < end; i++) {
 		const struct item *item = &c->item[i];
 
+		verdicts[item->request] = item->class & COUNT_VERDICT_MASK;
 		counter_add(&to->packets[item->class],
 		    c->requests[item->request].packets);
 		counter_add(&to->bytes[item->class],
@@ -361,8 +369,8 @@ count(const struct chunk *c, unsigned first, unsigned end, uint8_t *verdicts)
 		passed_packets += request->packets & mask;
 		passed_bytes += request->bytes & mask;
 	}
-	if (classes >= COUNT_FULL_DENIED) {
-		count_by_class(c, first, end, to);
+	if (classes > COUNT_PASSED) {
+		count_by_class(c, first, end, to, verdicts);
 		return;
 	}
 	counter_add(&to->packets[COUNT_PASSED], passed_packets);
@@ -426,10 +434,16 @@ decide(struct chunk *c, struct chunk *next, uint64_t now_ns, uint8_t *verdicts,
 	c->limits = atomic_load_explicit(&worker->engine->limits,
 	    memory_order_acquire);
 	begin(c, next, now_ns, decisions);
-	if (worker->engine->table.key_words == KEY_WORDS_SMALL)
+	switch (worker->engine->table.key_words) {
+	case KEY_WORDS_SMALL:
 		decide_runs(c, verdicts, KEY_WORDS_SMALL);
-	else
+		break;
+	case KEY_WORDS_WIDE:
+		decide_runs(c, verdicts, KEY_WORDS_WIDE);
+		break;
+	default:
 		decide_runs(c, verdicts, KEY_WORDS_MAX);
+	}
 	if (c->unknown)
 		deny_unknown(c, verdicts);
 }

@@ -34,7 +34,7 @@ enum intent {
 	CHECK,
 	PEEK, /* what CHECK would say; nothing changes */
 	TAKE, /* as many tokens of the cost as there are */
-	REFUND,
+	GIVE, /* back */
 };
 
 /* Items of one limit, up to the next run's. */
@@ -79,7 +79,8 @@ instant_of(struct chunk *c, uint32_t limit)
 	if (instant->burst != w->burst) {
 		instant->burst = w->burst;
 		instant->limit = found;
-		instant->at = rate_at(&instant->limit->rate, c->now_ns);
+		instant->now_ns = c->now_ns;
+		found->algorithm->at(instant);
 	}
 	return instant;
 }
@@ -108,5 +109,13 @@ chunk_tell_unknown(const struct chunk *c, unsigned request)
  */
 void
 decide_group(struct chunk *c, unsigned first);
+
+/*
+ * Write to the entry that was seen what became of its account. => false: a race
+ * was lost, and nothing happened.
+ */
+bool
+write_found(const struct chunk *c, const struct table *table,
+    struct view *view, struct cell *cell, const struct account *account);
 
 #endif

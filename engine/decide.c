@@ -14,40 +14,39 @@
 #define RACES_MAX 1024u  /* tries before the table counts as full */
 
 static bool
-entry_idle(void *context, uint32_t limit, uint64_t value, uint32_t era)
+entry_idle(void *context, uint32_t limit, const struct cell *cell)
 {
 	const struct instant *instant = instant_of(context, limit);
 
-	return instant && limit_idle(instant->limit, &instant->at, value, era);
+	/* Of a limit that is constant, now, what was kept before is kept. */
+	return instant && instant->limit->algorithm->words &&
+	    instant->limit->algorithm->idle(instant, cell);
 }
 
-/* Item i has been spent on, with this left in the purse: note what it got. */
+/* Item i was decided, with this left in the account: note what it got. */
 static void
-settle(struct chunk *c, unsigned i, const struct purse *purse,
-    enum count_class class)
+settle(struct chunk *c, unsigned i, const struct account *account,
+    unsigned class)
 {
 	const struct instant *instant = c->instant;
-	const struct rate *rate = &instant->limit->rate;
 	struct item *item = &c->item[i];
-	bool passed = class & 1;
-	uint64_t rest = item->cost;
+	struct weir_decision *decision;
+	uint64_t rest = class & COUNT_VERDICT_MASK ? 0 : item->cost;
 
 	item->class = class;
 	if (!c->decisions)
 		return;
 	if (c->intent == TAKE)
-		rest -= c->taken;
-	c->decisions[item->request] = (struct weir_decision){
-		.verdict = passed ? WEIR_PASS : WEIR_DENY,
-		.decided_by = class & 2 ? WEIR_BY_FULL : WEIR_BY_BUCKET,
-		.remaining = purse_tokens(purse, rate),
-		.retry_after_ns = passed ? 0 :
-		    purse_wait_ns(purse, rate, &instant->at, rest),
-		.reset_after_ns = purse_full_wait_ns(purse, rate,
-		    &instant->at),
-		.debt = purse_debt(purse, rate),
+		rest = item->cost - c->taken;
+	decision = &c->decisions[item->request];
+	*decision = (struct weir_decision){
+		.verdict = class & COUNT_VERDICT_MASK,
+		.decided_by = class & COUNT_FULL ? WEIR_BY_FULL :
+		    WEIR_BY_BUCKET,
 		.limit = instant->limit->id,
 	};
+	instant->limit->algorithm->tell(account, instant, rest,
+	    c->requests[item->request].colour, decision);
 }
 
 /*
@@ -56,53 +55,55 @@ settle(struct chunk *c, unsigned i, const struct purse *purse,
  * ordinary cost.
  */
 static bool
-settle_plain(struct chunk *c, unsigned i)
+is_plain(const struct chunk *c, unsigned i)
 {
-	const struct rate *rate = &c->instant->limit->rate;
-	struct purse purse = purse_full(&c->instant->at);
 	uint64_t cost = c->item[i].cost;
 
-	if (cost != 0 && (cost <= rate->most_cost || c->intent == TAKE))
+	return cost == 0 ||
+	    (cost > c->instant->limit->most_cost && c->intent != TAKE);
+}
+
+static bool
+settle_plain(struct chunk *c, unsigned i, const struct account *account)
+{
+	if (!is_plain(c, i))
 		return false;
-	settle(c, i, &purse, cost == 0 ? COUNT_PASSED : COUNT_DENIED);
+	settle(c, i, account,
+	    c->item[i].cost == 0 ? COUNT_PASSED : COUNT_DENIED);
 	return true;
 }
 
-/* Spend the cost of item i, or what there is of it. => All of it was spent. */
-static inline bool
-spend(struct chunk *c, unsigned i, struct purse *purse)
+/* Spend the cost of item i, or what there is of it. */
+static inline enum weir_verdict
+spend(struct chunk *c, unsigned i, struct account *account)
 {
-	const struct rate *rate = &c->instant->limit->rate;
-	uint64_t cost = c->item[i].cost;
+	const struct algorithm *algorithm = c->instant->limit->algorithm;
+	const struct item *item = &c->item[i];
 
 	if (c->intent != TAKE)
-		return purse_spend(purse, rate, cost);
-	c->taken = purse_tokens(purse, rate);
-	if (c->taken > cost)
-		c->taken = cost;
-	purse_spend(purse, rate, c->taken);
-	return c->taken == cost;
+		return algorithm->spend(account, c->instant, item->cost,
+		    c->requests[item->request].colour);
+	c->taken = algorithm->spend_some(account, c->instant, item->cost);
+	return c->taken == item->cost ? WEIR_PASS : WEIR_DENY;
 }
 
 /*
- * Spend the costs of a group in order. => How many units were spent. `denied`
- * is COUNT_FULL_DENIED if the purse is one that strangers share.
+ * Spend the costs of a group in order. `full` is COUNT_FULL if the account is
+ * one that strangers share; what is plain is not told its level.
  */
-static uint64_t
-spend_group(struct chunk *c, unsigned first, struct purse *purse,
-    enum count_class denied)
+static void
+spend_group(struct chunk *c, unsigned first, struct account *account,
+    unsigned full)
 {
-	uint64_t base = purse->base;
+	struct account fresh;
 
+	if (full)
+		c->instant->limit->algorithm->open(&fresh, c->instant, NULL);
 	for (unsigned i = first; i != NONE; i = c->item[i].next) {
-		bool passed;
-
-		if (denied == COUNT_FULL_DENIED && settle_plain(c, i))
+		if (settle_plain(c, i, full ? &fresh : account))
 			continue;
-		passed = spend(c, i, purse);
-		settle(c, i, purse, denied | (unsigned)passed);
+		settle(c, i, account, full | spend(c, i, account));
 	}
-	return purse->base - base;
 }
 
 enum outcome {
@@ -112,53 +113,125 @@ enum outcome {
 	OUTCOME_FULL,    /* no entry, and no room for one */
 };
 
+/*
+ * Is an entry that comes from an earlier era idle? Then it starts afresh, as
+ * only a value near the new era's base may have its era moved there. Two eras
+ * on, an entry of one word is idle for certain.
+ */
+static bool
+is_stale(const struct instant *in, const struct cell *cell)
+{
+	const struct algorithm *algorithm = in->limit->algorithm;
+	int32_t eras = 0;
+
+	for (unsigned i = 0; i < algorithm->eras; i++) {
+		int32_t since = v_eras_since(&in->at[i], cell->era[i]);
+
+		eras = since > eras ? since : eras;
+	}
+	return eras > 0 && ((eras >= 2 && algorithm->words == 1) ||
+	    algorithm->idle(in, cell));
+}
+
+/*
+ * Of two words one may be eras behind and full for certain, while the other
+ * still counts. Its value and then its era move up by an era at a time, to a
+ * place that is as full.
+ */
+static void
+catch_up(const struct table *table, struct view *view, struct cell *cell,
+    unsigned word)
+{
+	uint32_t era = cell->era[word] + 1;
+	uint64_t base = (uint64_t)era << V_ERA_SHIFT;
+
+	if (v_distance(base, cell->word[word]) > 0)
+		cell->word[word] = base & V_MASK;
+	if (table_replace_wide(view, cell->word[0], cell->word[1]))
+		table_refresh_era(table, view, word, era);
+}
+
+/* Move the eras of the entry to those of the clocks. => false: look again. */
+static inline bool
+follow_eras(const struct instant *in, const struct table *table,
+    struct view *view, struct cell *cell)
+{
+	for (unsigned i = 0; i < in->limit->algorithm->eras; i++) {
+		int32_t eras = v_eras_since(&in->at[i], cell->era[i]);
+
+		if (eras > 1) {
+			catch_up(table, view, cell, i);
+			return false;
+		}
+		if (eras == 1 &&
+		    !table_refresh_era(table, view, i, in->at[i].era))
+			return false;
+	}
+	return true;
+}
+
+bool
+write_found(const struct chunk *c, const struct table *table,
+    struct view *view, struct cell *cell, const struct account *account)
+{
+	const struct algorithm *algorithm = c->instant->limit->algorithm;
+
+	if (!follow_eras(c->instant, table, view, cell))
+		return false;
+	algorithm->close(account, cell);
+	return algorithm->words > 1 ?
+	    table_replace_wide(view, cell->word[0], cell->word[1]) :
+	    table_replace(view, cell->word[0]);
+}
+
 /* The key has an entry. */
 static inline enum outcome
-decide_found(struct chunk *c, unsigned first, struct view *view,
-    enum count_class denied)
+decide_found(struct chunk *c, struct table *table, unsigned first,
+    struct view *view, unsigned full)
 {
-	const struct instant *instant = c->instant;
-	const struct limit *limit = instant->limit;
-	uint64_t s = state_value(view->state);
-	uint32_t era = ctl_era(view->ctl);
-	int32_t eras = v_eras_since(&instant->at, era);
-	/* In a later era an idle entry starts afresh, as only a value near the
-	 * new era's base may have its era moved there. Two eras on, an entry
-	 * is idle for certain. */
-	bool stale = eras >= 2 ||
-	    (eras == 1 && limit_idle(limit, &instant->at, s, era));
-	struct purse purse = stale ? purse_full(&instant->at) :
-	    purse_open(&instant->at, s,
-		v_since(&instant->at, s, era));
+	const struct algorithm *algorithm = c->instant->limit->algorithm;
+	struct account account;
+	struct cell cell;
+	bool stale;
 
-	if (spend_group(c, first, &purse, denied) == 0 || c->intent == PEEK)
+	if (table_is_wide(table))
+		table_look_wide(view);
+	cell = view_cell(view);
+	stale = is_stale(c->instant, &cell);
+	algorithm->open(&account, c->instant, stale ? NULL : &cell);
+	spend_group(c, first, &account, full);
+	if (!account.changed || c->intent == PEEK)
 		return table_unchanged(view) ? OUTCOME_DONE : OUTCOME_AGAIN;
 	if (stale) {
-		table_retire(view);
+		table_retire(table, view);
 		return OUTCOME_AGAIN;
 	}
-	if (eras == 1 && !table_refresh_era(view, instant->at.era))
-		return OUTCOME_AGAIN;
-	return table_replace(view, purse.base & V_MASK) ? OUTCOME_DONE :
+	return write_found(c, table, view, &cell, &account) ? OUTCOME_DONE :
 	    OUTCOME_AGAIN;
 }
 
-/* The key has no entry: its bucket is full. Insert what is left of it. */
+/* The key has no entry: it is as a fresh one. Insert what is left of it. */
 static enum outcome
 decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
-    unsigned first, enum count_class denied, bool impatient)
+    unsigned first, unsigned full, bool impatient)
 {
 	const struct instant *instant = c->instant;
-	struct purse purse = purse_full(&instant->at);
+	const struct algorithm *algorithm = instant->limit->algorithm;
+	struct account account;
+	struct cell cell = {0};
 
-	if (spend_group(c, first, &purse, denied) == 0)
+	algorithm->open(&account, instant, NULL);
+	spend_group(c, first, &account, full);
+	if (!account.changed)
 		return OUTCOME_NOTHING;
 	if (c->intent == PEEK)
 		return table_has_room(table, probe, entry_idle, c) ?
 		    OUTCOME_NOTHING : OUTCOME_FULL;
-	switch (table_insert(table, probe, purse.base & V_MASK,
-	    instant->at.era, worker_claim(c->worker), impatient, entry_idle,
-	    c)) {
+	for (unsigned i = 0; i < algorithm->eras; i++)
+		cell.era[i] = instant->at[i].era;
+	algorithm->close(&account, &cell);
+	switch (table_insert(table, probe, &cell, worker_claim(c->worker),
+	    impatient, entry_idle, c)) {
 	case INSERT_DONE:
 		return OUTCOME_DONE;
 	case INSERT_FULL:
@@ -181,7 +254,7 @@ decide_absent(struct chunk *c, struct table *table, const struct probe *probe,
  */
 static bool
 decide_in(struct chunk *c, struct table *table, const struct probe *probe,
-    unsigned first, enum count_class denied)
+    unsigned first, unsigned full)
 {
 	unsigned races = 0;
 	struct view view;
@@ -189,8 +262,8 @@ decide_in(struct chunk *c, struct table *table, const struct probe *probe,
 
 	for (;;) {
 		enum outcome outcome = found ?
-		    decide_found(c, first, &view, denied) :
-		    decide_absent(c, table, probe, first, denied,
+		    decide_found(c, table, first, &view, full) :
+		    decide_absent(c, table, probe, first, full,
 		    races >= RACES_PATIENT);
 		bool was_absent = !found;
 
@@ -208,16 +281,20 @@ decide_in(struct chunk *c, struct table *table, const struct probe *probe,
 static void
 decide_flat(struct chunk *c, unsigned first, bool pass)
 {
+	enum weir_verdict verdict = pass ? WEIR_PASS : WEIR_DENY;
+	struct account fresh;
+
+	c->instant->limit->algorithm->open(&fresh, c->instant, NULL);
 	for (unsigned i = first; i != NONE; i = c->item[i].next) {
 		struct item *item = &c->item[i];
 
-		if (settle_plain(c, i))
+		if (settle_plain(c, i, &fresh))
 			continue;
-		item->class = COUNT_FULL_DENIED | (unsigned)pass;
+		item->class = COUNT_FULL | verdict;
 		c->taken = pass ? item->cost : 0;
 		if (c->decisions)
 			c->decisions[item->request] = (struct weir_decision){
-				.verdict = pass ? WEIR_PASS : WEIR_DENY,
+				.verdict = verdict,
 				.decided_by = WEIR_BY_FULL,
 				.limit = c->instant->limit->id,
 			};
@@ -236,11 +313,10 @@ decide_shared(struct chunk *c, unsigned first)
 	uint64_t bucket = c->item[first].probe.hash >> 32;
 	struct probe probe = {.word = {bucket & (OVERFLOW_BUCKETS - 1)}};
 
-	probe.hash = overflow->key_words == KEY_WORDS_SMALL ?
-	    hash_words(probe.word, KEY_WORDS_SMALL, limit->hash_seed) :
-	    hash_words(probe.word, KEY_WORDS_MAX, limit->hash_seed);
+	probe.hash = hash_some_words(probe.word, overflow->key_words,
+	    limit->hash_seed);
 	probe.identity = probe_identity(probe.hash, limit->id);
-	if (!decide_in(c, overflow, &probe, first, COUNT_FULL_DENIED))
+	if (!decide_in(c, overflow, &probe, first, COUNT_FULL))
 		decide_flat(c, first, false);
 }
 
@@ -273,12 +349,11 @@ decide_group(struct chunk *c, unsigned first)
 {
 	struct weir_engine *engine = c->worker->engine;
 
-	if (limit_is_constant(c->instant->limit)) {
+	if (c->instant->limit->algorithm->words == 0) {
 		decide_constant(c, first);
 		return;
 	}
-	if (decide_in(c, &engine->table, &c->item[first].probe, first,
-	    COUNT_DENIED))
+	if (decide_in(c, &engine->table, &c->item[first].probe, first, 0))
 		return;
 	if (engine->full_policy == WEIR_FULL_SHARED)
 		decide_shared(c, first);

@@ -5,6 +5,7 @@
 #include "engine.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/random.h>
 
 #include "worker.h"
@@ -16,16 +17,16 @@
 static const char *
 params_fault(const struct weir_engine_params *p, const char **reason)
 {
-	if (p->size != sizeof(*p)) {
-		*reason = "must be sizeof(struct weir_engine_params)";
-		return "size";
-	}
 	if (p->capacity == 0 || p->capacity > WEIR_CAPACITY_MAX) {
 		*reason = "must be 1 to 2^32 keys";
 		return "capacity";
 	}
 	if (p->key_size == 0 || p->key_size > WEIR_KEY_SIZE_MAX) {
 		*reason = "must be 1 to 40 bytes";
+		return "key_size";
+	}
+	if (p->wide && p->key_size > WEIR_KEY_SIZE_WIDE_MAX) {
+		*reason = "must be at most 32 bytes in wide entries";
 		return "key_size";
 	}
 	if (p->max_limits > WEIR_LIMITS_MAX) {
@@ -47,11 +48,19 @@ params_fault(const struct weir_engine_params *p, const char **reason)
 	return NULL;
 }
 
-static int
-table_create(struct weir_engine *e, struct table *t, uint64_t slots)
+static unsigned
+key_words(uint32_t key_size, bool wide)
 {
-	unsigned words = e->key_size > KEY_WORDS_SMALL * sizeof(uint64_t) ?
+	if (wide)
+		return KEY_WORDS_WIDE;
+	return key_size > KEY_WORDS_SMALL * sizeof(uint64_t) ?
 	    KEY_WORDS_MAX : KEY_WORDS_SMALL;
+}
+
+static int
+table_create(struct weir_engine *e, struct table *t, uint64_t slots, bool wide)
+{
+	unsigned words = key_words(e->key_size, wide);
 	size_t bytes = table_bytes(slots, table_entry_bytes(words));
 	void *memory = bytes ? memory_take(&e->memory, bytes) : NULL;
 
@@ -70,14 +79,15 @@ table_destroy(struct weir_engine *e, struct table *t)
 
 /* Everything but the engine itself; what failed half-way, engine_free() ends. */
 static int
-engine_build(struct weir_engine *e, uint64_t capacity)
+engine_build(struct weir_engine *e, uint64_t capacity, bool wide)
 {
 	struct limit_set *none;
 
-	if (table_create(e, &e->table, table_slots_for(capacity)))
+	if (table_create(e, &e->table, table_slots_for(capacity), wide))
 		return -ENOMEM;
 	if (e->full_policy == WEIR_FULL_SHARED && table_create(e, &e->overflow,
-	    table_slots_for((uint64_t)e->max_limits * OVERFLOW_BUCKETS)))
+	    table_slots_for((uint64_t)e->max_limits * OVERFLOW_BUCKETS),
+	    wide))
 		return -ENOMEM;
 	e->gone = memory_take(&e->memory, e->max_limits * sizeof(*e->gone));
 	e->removing = memory_take(&e->memory,
@@ -131,19 +141,35 @@ random_seed(void)
 	return seed;
 }
 
-int
-weir_engine_create(const struct weir_engine_params *params,
-    struct weir_engine **engine, struct weir_error *error)
-{
-	struct weir_error fault = {0};
-	struct memory memory;
-	struct weir_engine *e;
+/* The struct as it was before the first member was added to it. */
+#define PARAMS_SIZE_1 offsetof(struct weir_engine_params, wide)
 
-	fault.field = params_fault(params, &fault.reason);
+/* Read what a caller gave, who may know fewer members; those are 0. */
+static int
+params_read(struct weir_engine_params *params,
+    const struct weir_engine_params *given, struct weir_error *error)
+{
+	struct weir_error fault = {
+		"size", "must be sizeof(struct weir_engine_params)",
+	};
+
+	*params = (struct weir_engine_params){0};
+	if (given->size == sizeof(*params) || given->size == PARAMS_SIZE_1) {
+		memcpy(params, given, given->size);
+		fault = (struct weir_error){0};
+		fault.field = params_fault(params, &fault.reason);
+	}
 	if (error)
 		*error = fault;
-	if (fault.field)
-		return -EINVAL;
+	return fault.field ? -EINVAL : 0;
+}
+
+static int
+engine_new(const struct weir_engine_params *params,
+    struct weir_engine **engine)
+{
+	struct memory memory;
+	struct weir_engine *e;
 
 	memory_init(&memory, params->alloc, params->free,
 	    params->alloc_context);
@@ -161,12 +187,22 @@ weir_engine_create(const struct weir_engine_params *params,
 	e->hash_seed = params->seed_fixed ? params->hash_seed : random_seed();
 	e->clock_skew_ns = params->clock_skew_ns ? params->clock_skew_ns :
 	    SKEW_DEFAULT_NS;
-	if (engine_build(e, params->capacity)) {
+	if (engine_build(e, params->capacity, params->wide)) {
 		engine_free(e);
 		return -ENOMEM;
 	}
 	*engine = e;
 	return 0;
+}
+
+int
+weir_engine_create(const struct weir_engine_params *given,
+    struct weir_engine **engine, struct weir_error *error)
+{
+	struct weir_engine_params params;
+	int rc = params_read(&params, given, error);
+
+	return rc ? rc : engine_new(&params, engine);
 }
 
 int

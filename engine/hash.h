@@ -24,6 +24,20 @@ hash_words(const uint64_t *words, unsigned count, uint64_t seed)
 	    XXH3_kSecret, sizeof(XXH3_kSecret), XXH3_hashLong_64b_withSeed);
 }
 
+/* The same where count is not a constant: 2, 4 or 5. */
+static inline uint64_t
+hash_some_words(const uint64_t *words, unsigned count, uint64_t seed)
+{
+	switch (count) {
+	case 2:
+		return hash_words(words, 2, seed);
+	case 4:
+		return hash_words(words, 4, seed);
+	default:
+		return hash_words(words, 5, seed);
+	}
+}
+
 /* Another seed for each limit, so that its keys have homes of their own. */
 static inline uint64_t
 hash_seed_of(uint64_t engine_seed, uint32_t limit)

@@ -7,108 +7,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "algorithm.h"
 #include "hash.h"
 #include "worker.h"
 
-static int
+int
 refuse(struct weir_error *error, const char *field, const char *reason)
 {
 	if (error)
 		*error = (struct weir_error){field, reason};
 	return -EINVAL;
-}
-
-static int
-rate_refusal(enum rate_fault fault, const struct weir_limit_params *params,
-    struct weir_error *error)
-{
-	switch (fault) {
-	case RATE_ZERO_TOKENS:
-		return refuse(error, "tokens", "must be at least 1");
-	case RATE_ZERO_PERIOD:
-		return refuse(error, "period_ns", "must be at least 1");
-	case RATE_ZERO_CAPACITY:
-		return refuse(error, "capacity", "must be at least 1");
-	case RATE_TOO_FAST:
-		return refuse(error, "tokens",
-		    "too many per ns to be represented");
-	case RATE_TOO_DEEP:
-		return refuse(error,
-		    params->algorithm == WEIR_FIXED_WINDOW ? "tokens" :
-		    "capacity", "too many tokens to be represented");
-	case RATE_TOO_INDEBTED:
-		return refuse(error, "debt",
-		    "too many tokens, with the capacity, to be represented");
-	case RATE_OK:
-		break;
-	}
-	return 0;
-}
-
-static bool
-is_constant(enum weir_algorithm algorithm)
-{
-	return algorithm == WEIR_UNLIMITED || algorithm == WEIR_CLOSED;
-}
-
-static enum rate_fault
-limit_rate(struct rate *rate, const struct weir_limit_params *params)
-{
-	if (is_constant(params->algorithm)) {
-		*rate = (struct rate){0};
-		return RATE_OK;
-	}
-	return params->algorithm == WEIR_FIXED_WINDOW ?
-	    rate_make_window(rate, params->tokens, params->period_ns) :
-	    rate_make(rate, params->tokens, params->period_ns,
-		params->capacity, params->debt);
-}
-
-static enum rate_fault
-limit_rate_change(struct rate *rate, const struct rate *old,
-    const struct weir_limit_params *params, uint64_t now_ns)
-{
-	if (is_constant(params->algorithm))
-		return limit_rate(rate, params);
-	return params->algorithm == WEIR_FIXED_WINDOW ?
-	    rate_change_window(rate, old, params->tokens, params->period_ns,
-		now_ns) :
-	    rate_change(rate, old, params->tokens, params->period_ns,
-		params->capacity, params->debt, now_ns);
-}
-
-/* Numbers that an algorithm has no use for. */
-static int
-algorithm_refusal(const struct weir_limit_params *params,
-    struct weir_error *error)
-{
-	static const char no_number[] =
-	    "must be 0: the limit is unlimited or closed";
-
-	switch (params->algorithm) {
-	case WEIR_TOKEN_BUCKET:
-		return 0;
-	case WEIR_FIXED_WINDOW:
-		if (params->capacity != 0)
-			return refuse(error, "capacity",
-			    "must be 0: a window holds its tokens");
-		if (params->debt != 0)
-			return refuse(error, "debt",
-			    "must be 0 for a window");
-		return 0;
-	case WEIR_UNLIMITED:
-	case WEIR_CLOSED:
-		if (params->tokens != 0)
-			return refuse(error, "tokens", no_number);
-		if (params->period_ns != 0)
-			return refuse(error, "period_ns", no_number);
-		if (params->capacity != 0)
-			return refuse(error, "capacity", no_number);
-		if (params->debt != 0)
-			return refuse(error, "debt", no_number);
-		return 0;
-	}
-	return refuse(error, "algorithm", "is none that there is");
 }
 
 /* The struct as it was before the first member was added to it. */
@@ -145,7 +53,9 @@ params_read(struct weir_limit_params *params,
 	if (params->unit != WEIR_UNIT_PACKETS &&
 	    params->unit != WEIR_UNIT_BYTES)
 		return refuse(error, "unit", "must be packets or bytes");
-	return algorithm_refusal(params, error);
+	if (!algorithm_of(params->algorithm))
+		return refuse(error, "algorithm", "is none that there is");
+	return 0;
 }
 
 static void
@@ -156,6 +66,7 @@ limit_fill(struct limit *limit, const struct weir_limit_params *params,
 	limit->params = *params;
 	limit->params.name = name;
 	limit->unit = params->unit;
+	limit->algorithm = algorithm_of(params->algorithm);
 }
 
 void
@@ -187,12 +98,9 @@ limit_settle(struct limit *limit, const struct weir_engine *engine,
 {
 	limit->id = id;
 	limit->hash_seed = hash_seed_of(engine->hash_seed, id);
-	/* One more unit, for the skew is cut to whole units. */
-	limit->skew = rate_skew(&limit->rate, engine->clock_skew_ns);
-	limit->settled_ns = limit->rate.floor == V_NO_FLOOR ? 0 :
-	    limit->rate.from_ns + engine->clock_skew_ns;
-	if (limit->settled_ns < limit->rate.from_ns)
-		limit->settled_ns = UINT64_MAX;
+	limit->skew_ns = engine->clock_skew_ns;
+	for (unsigned i = 0; i < limit->algorithm->eras; i++)
+		limit->skew[i] = rate_skew(&limit->rate[i], limit->skew_ns);
 }
 
 static struct limit_set *
@@ -300,6 +208,17 @@ limit_publish(struct weir_engine *engine, struct limit *limit, uint32_t *id)
 	return 0;
 }
 
+static int
+algorithm_refusal(const struct weir_engine *engine,
+    const struct weir_limit_params *params, struct weir_error *error)
+{
+	if (algorithm_of(params->algorithm)->words > 1 &&
+	    !table_is_wide(&engine->table))
+		return refuse(error, "algorithm",
+		    "needs an engine with wide entries");
+	return 0;
+}
+
 int
 weir_limit_add(struct weir_engine *engine,
     const struct weir_limit_params *given, uint32_t *id,
@@ -315,7 +234,10 @@ weir_limit_add(struct weir_engine *engine,
 	limit = limit_new(engine);
 	if (!limit)
 		return -ENOMEM;
-	rc = rate_refusal(limit_rate(&limit->rate, &params), &params, error);
+	rc = algorithm_refusal(engine, &params, error);
+	if (rc == 0)
+		rc = algorithm_of(params.algorithm)->make(limit, &params,
+		    error);
 	if (rc == 0) {
 		/* Bounded: it may have grown since it was looked at. */
 		strncpy(limit->name, params.name, WEIR_LIMIT_NAME_MAX);
@@ -377,11 +299,15 @@ limit_derive(struct limit *new, const struct limit *old,
 		return refuse(error, "unit", "cannot be changed");
 	if (params->algorithm != old->params.algorithm)
 		return refuse(error, "algorithm", "cannot be changed");
-	rc = rate_refusal(limit_rate_change(&new->rate, &old->rate, params,
-	    now_ns), params, error);
+	rc = old->algorithm->change(new, old, params, now_ns, error);
 	if (rc)
 		return rc;
 	limit_fill(new, params, old->name);
+	if (__builtin_add_overflow(now_ns, engine->clock_skew_ns,
+	    &new->settled_ns))
+		new->settled_ns = UINT64_MAX;
+	if (new->settled_ns < old->settled_ns)
+		new->settled_ns = old->settled_ns;
 	limit_settle(new, engine, old->id);
 	new->serial = old->serial;
 	return 0;

@@ -13,9 +13,14 @@
 
 #include "vclock.h"
 
+struct algorithm;
+
 struct limit {
-	struct rate rate;
-	int64_t skew; /* units that come within the clocks' skew */
+	const struct algorithm *algorithm;
+	struct rate rate[2]; /* of those that have token clocks, by word */
+	int64_t skew[2]; /* units that come within the clocks' skew */
+	uint64_t skew_ns;
+	uint64_t most_cost;  /* above it nothing ever passes */
 	uint64_t settled_ns; /* until then some may decide by the version before,
 	                        which may see less in a bucket; 0: always */
 	uint64_t hash_seed;
@@ -25,13 +30,6 @@ struct limit {
 	struct weir_limit_params params; /* as given; .name is the next */
 	char *name; /* LIMIT_NAME_BYTES; all versions of a limit share it */
 };
-
-/* Unlimited or closed: without a bucket, and hence without a token. */
-static inline bool
-limit_is_constant(const struct limit *limit)
-{
-	return limit->rate.token == 0;
-}
 
 #define LIMIT_NAME_BYTES (WEIR_LIMIT_NAME_MAX + 1u)
 
@@ -67,17 +65,9 @@ struct retired {
 	} block[RETIRED_MAX];
 };
 
-/*
- * Is the entry as good as none: holding the most there is, for every clock
- * within the skew?
- */
-static inline bool
-limit_idle(const struct limit *limit, const struct vinstant *in, uint64_t s,
-    uint32_t era)
-{
-	return in->now_ns >= limit->settled_ns &&
-	    v_since(in, s, era) >= in->most + limit->skew;
-}
+/* Name the member of the params that is at fault. => -EINVAL */
+int
+refuse(struct weir_error *error, const char *field, const char *reason);
 
 struct memory;
 

@@ -65,9 +65,14 @@ bool
 table_find(const struct table *t, const struct probe *p, unsigned from,
     struct view *view)
 {
-	return t->key_words == KEY_WORDS_SMALL ?
-	    find_from(t, p, from, KEY_WORDS_SMALL, view) :
-	    find_from(t, p, from, KEY_WORDS_MAX, view);
+	switch (t->key_words) {
+	case KEY_WORDS_SMALL:
+		return find_from(t, p, from, KEY_WORDS_SMALL, view);
+	case KEY_WORDS_WIDE:
+		return find_from(t, p, from, KEY_WORDS_WIDE, view);
+	default:
+		return find_from(t, p, from, KEY_WORDS_MAX, view);
+	}
 }
 
 /* state changes hands from `from` to `to`; T4, see table_insert(). */
@@ -78,11 +83,46 @@ state_change(struct entry *e, uint64_t from, uint64_t to)
 	    memory_order_acq_rel, memory_order_relaxed);
 }
 
-bool
-table_retire(const struct view *view)
+/*
+ * The owner loses the slot: state from what was seen to `to`. Of a wide entry
+ * only if `second` is as it was seen, too, for it may have been idle only by
+ * that.
+ */
+static bool
+owner_change(const struct table *t, const struct view *v, uint64_t to)
 {
-	return state_change(view->entry, view->state,
+	return table_is_wide(t) ? pair_replace(&v->entry->state,
+	    (struct pair){v->state, v->second}, (struct pair){to, v->second}) :
+	    state_change(v->entry, v->state, to);
+}
+
+bool
+table_retire(const struct table *t, const struct view *view)
+{
+	return owner_change(t, view,
 	    STATE_FREE | (view->state & STATE_GENERATION_MASK));
+}
+
+/* A slot, whoever owns it. */
+static struct view
+look_at(const struct table *t, struct entry *e)
+{
+	struct view v = {.entry = e};
+
+	v.state = atomic_load_explicit(&e->state,
+	    memory_order_acquire); /* T1: ctl belongs to it */
+	/* relaxed: if ctl is a later owner's, changing the owner will fail. */
+	v.ctl = atomic_load_explicit(entry_ctl(e, t->key_words),
+	    memory_order_relaxed);
+	if (table_is_wide(t))
+		table_look_wide(&v);
+	return v;
+}
+
+static bool
+is_live(const struct view *v)
+{
+	return (v->state & STATE_KIND_MASK) == STATE_LIVE;
 }
 
 void
@@ -91,18 +131,11 @@ table_drop_limit(struct table *t, uint32_t limit)
 	uint64_t slots = (t->line_mask + 1) * t->line_slots;
 
 	for (uint64_t i = 0; i < slots; i++) {
-		struct view v = {
-			.entry = (void *)(t->base + i * t->entry_bytes),
-		};
+		struct view v = look_at(t,
+		    (void *)(t->base + i * t->entry_bytes));
 
-		v.state = atomic_load_explicit(&v.entry->state,
-		    memory_order_acquire); /* T1: ctl belongs to it */
-		/* relaxed: if ctl is a later owner's, retiring will fail. */
-		v.ctl = atomic_load_explicit(&v.entry->ctl,
-		    memory_order_relaxed);
-		if ((v.state & STATE_KIND_MASK) == STATE_LIVE &&
-		    ctl_limit(v.ctl) == limit)
-			table_retire(&v);
+		if (is_live(&v) && ctl_limit(v.ctl) == limit)
+			table_retire(t, &v);
 	}
 }
 
@@ -118,20 +151,15 @@ choose_slot(const struct table *t, const struct probe *p, idle_fn *idle,
 	struct view chosen = {0};
 
 	for (unsigned i = 0; i < WINDOW_SLOTS; i++) {
-		struct view v = {.entry = window_slot(t, p, i)};
+		struct view v = look_at(t, window_slot(t, p, i));
+		struct cell cell;
 
-		v.state = atomic_load_explicit(&v.entry->state,
-		    memory_order_acquire); /* T1: ctl belongs to it */
 		if ((v.state & STATE_KIND_MASK) == STATE_FREE)
 			return v;
-		if (chosen.entry ||
-		    (v.state & STATE_KIND_MASK) != STATE_LIVE)
+		if (chosen.entry || !is_live(&v))
 			continue;
-		/* relaxed: if ctl is a later owner's, claiming will fail. */
-		v.ctl = atomic_load_explicit(&v.entry->ctl,
-		    memory_order_relaxed);
-		if (idle(context, ctl_limit(v.ctl), state_value(v.state),
-		    ctl_era(v.ctl)))
+		cell = view_cell(&v);
+		if (idle(context, ctl_limit(v.ctl), &cell))
 			chosen = v;
 	}
 	return chosen;
@@ -147,13 +175,14 @@ table_has_room(const struct table *t, const struct probe *p, idle_fn *idle,
 static bool
 same_key(struct entry *e, const struct probe *p, unsigned key_words)
 {
+	const _Atomic uint64_t *key = entry_key(e, key_words);
 	uint64_t differs = 0;
 
 	/* relaxed: T1, by the caller's load of a LIVE state. If the slot went
 	 * to a later owner since, that one announced itself after my own
 	 * announcement and will meet it. */
 	for (unsigned w = 0; w < key_words; w++)
-		differs |= atomic_load_explicit(&e->key[w],
+		differs |= atomic_load_explicit(&key[w],
 		    memory_order_relaxed) ^ p->word[w];
 	return differs == 0;
 }
@@ -193,10 +222,12 @@ announce(const struct table *t, const struct probe *p, struct entry *mine,
 	/* T5 seq_cst store -> seq_cst loads below in a rival: of two that
 	 * announce one key, at least one sees the other. Also a release, T2:
 	 * who reads this ctl sees my claim. */
-	atomic_store_explicit(&mine->ctl, ctl, memory_order_seq_cst);
+	atomic_store_explicit(entry_ctl(mine, t->key_words), ctl,
+	    memory_order_seq_cst);
 	for (unsigned i = 0; i < WINDOW_SLOTS; i++) {
 		struct entry *other = window_slot(t, p, i);
-		uint64_t seen = atomic_load_explicit(&other->ctl,
+		uint64_t seen = atomic_load_explicit(
+		    entry_ctl(other, t->key_words),
 		    memory_order_seq_cst); /* T5 */
 
 		if (other == mine || ctl_identity(seen) != p->identity)
@@ -207,16 +238,43 @@ announce(const struct table *t, const struct probe *p, struct entry *mine,
 	return true;
 }
 
+static uint64_t
+ctl_make(uint32_t era, const struct probe *p)
+{
+	return (uint64_t)era << CTL_ERA_SHIFT | p->identity;
+}
+
+/*
+ * Step 4, what a live entry needs beside its state.
+ *
+ * T2 release: who reads any of this sees my claim.
+ */
+static void
+furnish(const struct table *t, const struct probe *p, struct entry *mine,
+    const struct cell *cell)
+{
+	_Atomic uint64_t *key = entry_key(mine, t->key_words);
+
+	for (unsigned w = 0; w < t->key_words; w++)
+		atomic_store_explicit(&key[w], p->word[w],
+		    memory_order_release);
+	if (!table_is_wide(t))
+		return;
+	atomic_store_explicit(entry_second(mine), cell->word[1],
+	    memory_order_release);
+	atomic_store_explicit(entry_ctl2(mine), ctl_make(cell->era[1], p),
+	    memory_order_release);
+}
+
 enum insert_result
-table_insert(struct table *t, const struct probe *p, uint64_t value,
-    uint32_t era, uint64_t claim, bool impatient, idle_fn *idle,
-    void *context)
+table_insert(struct table *t, const struct probe *p, const struct cell *cell,
+    uint64_t claim, bool impatient, idle_fn *idle, void *context)
 {
 	struct view slot = choose_slot(t, p, idle, context);
-	uint64_t ctl = (uint64_t)era << CTL_ERA_SHIFT | p->identity;
+	struct entry *mine = slot.entry;
 	uint64_t generation, claimed;
 
-	if (!slot.entry)
+	if (!mine)
 		return INSERT_FULL;
 	generation = (slot.state + (1ull << STATE_GENERATION_SHIFT)) &
 	    STATE_GENERATION_MASK;
@@ -224,22 +282,19 @@ table_insert(struct table *t, const struct probe *p, uint64_t value,
 
 	/* T4 acq_rel: of all who want the slot one gets it; its later stores
 	 * to ctl and key stay behind. */
-	if (!state_change(slot.entry, slot.state, claimed))
+	if (!owner_change(t, &slot, claimed))
 		return INSERT_AGAIN;
-	if (announce(t, p, slot.entry, ctl, impatient)) {
-		/* T2 release: who reads this key sees my claim. */
-		for (unsigned w = 0; w < t->key_words; w++)
-			atomic_store_explicit(&slot.entry->key[w], p->word[w],
-			    memory_order_release);
-		/* T1 release -> acquire in entry_differs(): ctl and key are
-		 * complete. */
-		if (state_change(slot.entry, claimed,
-		    value << STATE_VALUE_SHIFT | generation | STATE_LIVE))
+	if (announce(t, p, mine, ctl_make(cell->era[0], p), impatient)) {
+		furnish(t, p, mine, cell);
+		/* T1 release -> acquire in entry_differs(): ctl, key and the
+		 * rest are complete. */
+		if (state_change(mine, claimed, cell->word[0] <<
+		    STATE_VALUE_SHIFT | generation | STATE_LIVE))
 			return INSERT_DONE;
 	}
 	/* Mine still, killed or not; only the killed bit can have come. */
-	if (!state_change(slot.entry, claimed, generation | STATE_FREE))
-		state_change(slot.entry, claimed | STATE_KILLED,
+	if (!state_change(mine, claimed, generation | STATE_FREE))
+		state_change(mine, claimed | STATE_KILLED,
 		    generation | STATE_FREE);
 	return INSERT_AGAIN;
 }

@@ -6,6 +6,11 @@
  * beyond. Two small entries share a line. A key hashes to its home line and
  * lives there or within a bounded window after it, and never moves.
  *
+ * A wide entry, for what does not fit one word, is
+ * `state | second | ctl | ctl2 | key`, 64 bytes for keys up to 32. `second` is
+ * of the owner's; it changes by a CAS on both words, and so does the owner
+ * where it is wide. ctl2 is to `second` what ctl is to the value in state.
+ *
  * STATE is the ownership word:
  *
  *	FREE     nobody's
@@ -56,8 +61,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pair.h"
+
 #define LINE_BYTES 64u
 #define KEY_WORDS_MAX 5u    /* 40 bytes */
+#define KEY_WORDS_WIDE 4u   /* 32 bytes, in a wide entry */
 #define KEY_WORDS_SMALL 2u  /* 16 bytes */
 #define WINDOW_SLOTS 64u    /* and the fewest slots a table has */
 
@@ -80,14 +88,13 @@ enum state_kind {
 
 struct entry {
 	_Atomic uint64_t state;
-	_Atomic uint64_t ctl;
-	_Atomic uint64_t key[]; /* 2 words, or 5 and one to spare */
+	_Atomic uint64_t more[]; /* ctl, key; or second, ctl, ctl2, key */
 };
 
 struct table {
 	unsigned char *base;
 	uint64_t line_mask;    /* lines - 1 */
-	unsigned key_words;    /* KEY_WORDS_SMALL or KEY_WORDS_MAX */
+	unsigned key_words;    /* KEY_WORDS_SMALL, _MAX or _WIDE */
 	unsigned entry_bytes;  /* 32 or 64 */
 	unsigned line_slots;   /* 2 or 1 */
 	unsigned window_lines;
@@ -100,16 +107,27 @@ struct probe {
 	uint64_t word[KEY_WORDS_MAX]; /* the key, padded with zeros */
 };
 
-/* An entry as it was seen; valid while the state word has not changed. */
+/*
+ * An entry as it was seen; valid while the state word has not changed. Of a wide
+ * one table_look_wide() fills in the rest, valid while `second` has not changed
+ * either.
+ */
 struct view {
 	struct entry *entry; /* NULL: not found */
 	uint64_t state;
 	uint64_t ctl;
+	uint64_t second;
+	uint64_t ctl2;
+};
+
+/* What an entry says of its key. */
+struct cell {
+	uint64_t word[2]; /* the value, of 58 bits; and of a wide entry 64 more */
+	uint32_t era[2];  /* each one's */
 };
 
 /* Does this entry say nothing that a fresh one would not say (I6)? */
-typedef bool idle_fn(void *context, uint32_t limit, uint64_t value,
-    uint32_t era);
+typedef bool idle_fn(void *context, uint32_t limit, const struct cell *cell);
 
 enum insert_result {
 	INSERT_DONE,
@@ -145,6 +163,38 @@ static inline uint32_t
 probe_identity(uint64_t hash, uint32_t limit)
 {
 	return ((uint32_t)(hash >> 32) & IDENTITY_TAG_MASK) | limit;
+}
+
+/* => key_words is a constant where it matters. */
+static inline _Atomic uint64_t *
+entry_ctl(struct entry *e, unsigned key_words)
+{
+	return &e->more[key_words == KEY_WORDS_WIDE ? 1 : 0];
+}
+
+static inline _Atomic uint64_t *
+entry_key(struct entry *e, unsigned key_words)
+{
+	return &e->more[key_words == KEY_WORDS_WIDE ? 3 : 1];
+}
+
+/* Of a wide entry. */
+static inline _Atomic uint64_t *
+entry_second(struct entry *e)
+{
+	return &e->more[0];
+}
+
+static inline _Atomic uint64_t *
+entry_ctl2(struct entry *e)
+{
+	return &e->more[2];
+}
+
+static inline bool
+table_is_wide(const struct table *t)
+{
+	return t->key_words == KEY_WORDS_WIDE;
 }
 
 /*
@@ -206,14 +256,18 @@ entry_differs(struct entry *e, const struct probe *p, unsigned key_words,
     struct view *view)
 {
 	uint64_t state = atomic_load_explicit(&e->state, memory_order_acquire);
-	uint64_t ctl = atomic_load_explicit(&e->ctl, memory_order_acquire);
+	uint64_t ctl = atomic_load_explicit(entry_ctl(e, key_words),
+	    memory_order_acquire);
+	const _Atomic uint64_t *key = entry_key(e, key_words);
 	uint64_t differs = ((state ^ STATE_LIVE) & STATE_KIND_MASK) |
 	    (ctl_identity(ctl) ^ p->identity);
 
 	for (unsigned w = 0; w < key_words; w++)
-		differs |= atomic_load_explicit(&e->key[w],
+		differs |= atomic_load_explicit(&key[w],
 		    memory_order_acquire) ^ p->word[w];
-	*view = (struct view){.entry = e, .state = state, .ctl = ctl};
+	view->entry = e;
+	view->state = state;
+	view->ctl = ctl;
 	return differs;
 }
 
@@ -234,7 +288,8 @@ table_find_in_line(void *line, const struct probe *p,
 	if (key_words > KEY_WORDS_SMALL)
 		return entry_differs(first, p, key_words, view) == 0;
 	/* relaxed: a hint; entry_differs() loads it again. */
-	ctl = atomic_load_explicit(&first->ctl, memory_order_relaxed);
+	ctl = atomic_load_explicit(entry_ctl(first, key_words),
+	    memory_order_relaxed);
 	other = ctl_identity(ctl) != p->identity;
 	if (entry_differs(line_entry(line, other * (LINE_BYTES / 2)), p,
 	    key_words, view) == 0)
@@ -286,8 +341,43 @@ table_replace(const struct view *view, uint64_t value)
 }
 
 /*
- * Move the entry's era forward, before the value is replaced: an era that runs
- * ahead of its value by one is read rightly, one that lags is not (T3).
+ * Look at the rest of a wide entry that was found. Acquire, T2: re-reading state
+ * stays behind, and if that has not changed, the entry held both words when
+ * `second` was read; which is all that a denial needs. A take compares both.
+ */
+static inline void
+table_look_wide(struct view *view)
+{
+	view->second = atomic_load_explicit(entry_second(view->entry),
+	    memory_order_acquire);
+	view->ctl2 = atomic_load_explicit(entry_ctl2(view->entry),
+	    memory_order_acquire);
+}
+
+/* Take from a wide entry: replace both words if neither changed; T3. */
+static inline bool
+table_replace_wide(const struct view *view, uint64_t value, uint64_t second)
+{
+	return pair_replace(&view->entry->state,
+	    (struct pair){view->state, view->second},
+	    (struct pair){value << STATE_VALUE_SHIFT | (view->state &
+		(STATE_GENERATION_MASK | STATE_KIND_MASK)), second});
+}
+
+/* What a view says; of a wide entry after table_look_wide(). */
+static inline struct cell
+view_cell(const struct view *view)
+{
+	return (struct cell){
+		.word = {state_value(view->state), view->second},
+		.era = {ctl_era(view->ctl), ctl_era(view->ctl2)},
+	};
+}
+
+/*
+ * Move an entry's era forward, in its ctl or ctl2, before the value is replaced:
+ * an era that runs ahead of its value by one is read rightly, one that lags is
+ * not (T3).
  *
  * relaxed, for the release in table_replace() carries it. If the slot changed
  * owner, the CAS fails, or it meets the same limit, tag and era and moves that
@@ -295,34 +385,42 @@ table_replace(const struct view *view, uint64_t value)
  * the new base, which can still be read.
  */
 static inline bool
-table_refresh_era(struct view *view, uint32_t era)
+era_refresh(_Atomic uint64_t *ctl, uint64_t *seen, uint32_t era)
 {
-	uint64_t fresh = (uint64_t)era << CTL_ERA_SHIFT |
-	    ctl_identity(view->ctl);
+	uint64_t fresh = (uint64_t)era << CTL_ERA_SHIFT | ctl_identity(*seen);
 
-	if (!atomic_compare_exchange_strong_explicit(&view->entry->ctl,
-	    &view->ctl, fresh, memory_order_relaxed, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(ctl, seen, fresh,
+	    memory_order_relaxed, memory_order_relaxed))
 		return false;
-	view->ctl = fresh;
+	*seen = fresh;
 	return true;
+}
+
+/* The era of word 0 or 1. */
+static inline bool
+table_refresh_era(const struct table *t, struct view *view, unsigned word,
+    uint32_t era)
+{
+	return word == 0 ?
+	    era_refresh(entry_ctl(view->entry, t->key_words), &view->ctl, era) :
+	    era_refresh(entry_ctl2(view->entry), &view->ctl2, era);
 }
 
 /* Free an entry that is idle. => false: it changed meanwhile. */
 bool
-table_retire(const struct view *view);
+table_retire(const struct table *t, const struct view *view);
 
 /* Free all entries of a limit. => Nobody uses that limit any more. */
 void
 table_drop_limit(struct table *t, uint32_t limit);
 
 /*
- * Insert the probe's entry with this value and era. `claim` is a number that
- * no other call ever passes. An impatient caller yields to nobody.
+ * Insert the probe's entry, saying this. `claim` is a number that no other call
+ * ever passes. An impatient caller yields to nobody.
  */
 enum insert_result
-table_insert(struct table *t, const struct probe *p, uint64_t value,
-    uint32_t era, uint64_t claim, bool impatient, idle_fn *idle,
-    void *context);
+table_insert(struct table *t, const struct probe *p, const struct cell *cell,
+    uint64_t claim, bool impatient, idle_fn *idle, void *context);
 
 /* Would an insertion find a slot to claim? */
 bool

@@ -184,12 +184,19 @@ counters_read(const struct worker_counters *from, struct weir_counters *to)
 	}
 	to->passed_packets += packets[COUNT_PASSED];
 	to->passed_bytes += bytes[COUNT_PASSED];
+	to->yellow_packets += packets[COUNT_YELLOW];
+	to->yellow_bytes += bytes[COUNT_YELLOW];
+	to->delayed_packets += packets[COUNT_DELAYED];
+	to->delayed_bytes += bytes[COUNT_DELAYED];
 	to->denied_packets += packets[COUNT_DENIED];
 	to->denied_bytes += bytes[COUNT_DENIED];
-	to->full_passed_packets += packets[COUNT_FULL_PASSED];
-	to->full_passed_bytes += bytes[COUNT_FULL_PASSED];
-	to->full_denied_packets += packets[COUNT_FULL_DENIED];
-	to->full_denied_bytes += bytes[COUNT_FULL_DENIED];
+	to->full_denied_packets += packets[COUNT_FULL | WEIR_DENY];
+	to->full_denied_bytes += bytes[COUNT_FULL | WEIR_DENY];
+	for (unsigned class = COUNT_FULL | WEIR_PASS; class < COUNT_CLASSES;
+	    class++) {
+		to->full_passed_packets += packets[class];
+		to->full_passed_bytes += bytes[class];
+	}
 }
 
 static bool

@@ -5,6 +5,7 @@
 #ifndef WEIR_WORKER_PRIVATE_H
 #define WEIR_WORKER_PRIVATE_H
 
+#include "algorithm.h"
 #include "engine.h"
 
 /*
@@ -13,11 +14,13 @@
  * wants the number and nothing behind it.
  */
 enum count_class {
-	COUNT_DENIED = 0,
-	COUNT_PASSED = 1,      /* bit 0 is the verdict */
-	COUNT_FULL_DENIED = 2, /* bit 1: the table was full */
-	COUNT_FULL_PASSED = 3,
-	COUNT_CLASSES,
+	COUNT_DENIED = WEIR_DENY, /* the low bits are the verdict */
+	COUNT_PASSED = WEIR_PASS,
+	COUNT_YELLOW = WEIR_YELLOW,
+	COUNT_DELAYED = WEIR_DELAY,
+	COUNT_VERDICT_MASK = 3,
+	COUNT_FULL = 4,           /* the table was full */
+	COUNT_CLASSES = 8,
 };
 
 struct worker_counters {
@@ -26,13 +29,6 @@ struct worker_counters {
 };
 
 struct chunk;
-
-/* A limit's clock as of one packet burst. */
-struct instant {
-	uint64_t burst; /* the packet burst it was computed for */
-	const struct limit *limit;
-	struct vinstant at;
-} __attribute__((aligned(64)));
 
 struct weir_worker {
 	struct weir_engine *engine;

@@ -11,8 +11,17 @@
 WEIR_BEGIN_DECLS
 
 enum weir_verdict {
-	WEIR_DENY = 0,
-	WEIR_PASS = 1,
+	WEIR_DENY = 0,   /* of a colour meter: red */
+	WEIR_PASS = 1,   /* of a colour meter: green */
+	WEIR_YELLOW = 2, /* passes, but not within the committed rate */
+	WEIR_DELAY = 3,  /* passes, release_after_ns from now: a queue */
+};
+
+/* The colour that a request comes with, for meters that are aware of it. */
+enum weir_colour {
+	WEIR_COLOUR_GREEN = 0,
+	WEIR_COLOUR_YELLOW,
+	WEIR_COLOUR_RED,
 };
 
 /* Who spoke the verdict. */
@@ -34,6 +43,7 @@ struct weir_request {
 	uint64_t packets; /* 1 for a packet; more for a merged one */
 	uint64_t bytes;   /* its length */
 	uint32_t limit;   /* from weir_limit_add() */
+	uint32_t colour;  /* enum weir_colour; 0: green */
 };
 
 /* All there is to say about one decision. */
@@ -64,6 +74,10 @@ struct weir_decision {
 	uint64_t debt;
 	/* The limit that decided: that of the request. */
 	uint32_t limit;
+	/* On WEIR_DELAY: how long to hold the request before it goes out. */
+	uint64_t release_after_ns;
+	/* What weir_cancel() needs to know of a delayed request. */
+	uint64_t reservation;
 };
 
 /*

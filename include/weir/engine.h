@@ -10,6 +10,7 @@
 WEIR_BEGIN_DECLS
 
 #define WEIR_KEY_SIZE_MAX 40u      /* an IPv6 5-tuple has 37 bytes */
+#define WEIR_KEY_SIZE_WIDE_MAX 32u
 #define WEIR_CAPACITY_MAX (1ull << 32)
 #define WEIR_LIMITS_MAX 65535u
 
@@ -62,6 +63,12 @@ struct weir_engine_params {
 	void *(*alloc)(size_t size, size_t align, void *context);
 	void (*free)(void *memory, size_t size, void *context);
 	void *alloc_context;
+	/*
+	 * Entries of 64 bytes whatever the key, which is of 32 bytes at most,
+	 * with room for the state of every algorithm. Token buckets, fixed
+	 * windows and queues do without; the rest need it.
+	 */
+	bool wide;
 };
 
 /* What an engine is made of, for capacity planning and for the curious. */

@@ -60,10 +60,12 @@ weir_worker_online(struct weir_worker *worker);
 
 /*
  * What became of requests. Every request for an existing limit is in exactly
- * one class, so the four add up to all packets, and all bytes, asked for:
+ * one class, so they add up to all packets, and all bytes, asked for:
  *
  *	passed, denied		decided by the key's own bucket, or by a limit
  *				that is unlimited or closed
+ *	yellow			passed by a colour meter with WEIR_YELLOW
+ *	delayed			let into a queue: WEIR_DELAY
  *	full_passed, full_denied	the table had no room for the key; decided
  *				by the engine's full policy
  *
@@ -79,6 +81,10 @@ struct weir_counters {
 	uint64_t full_passed_bytes;
 	uint64_t full_denied_packets;
 	uint64_t full_denied_bytes;
+	uint64_t yellow_packets;
+	uint64_t yellow_bytes;
+	uint64_t delayed_packets;
+	uint64_t delayed_bytes;
 };
 
 /*

@@ -32,13 +32,12 @@ struct race {
 };
 
 static bool
-is_old(void *context, uint32_t limit, uint64_t value, uint32_t era)
+is_old(void *context, uint32_t limit, const struct cell *cell)
 {
 	const uint64_t *round = context;
 
 	(void)limit;
-	(void)era;
-	return value >> 8 < *round;
+	return cell->word[0] >> 8 < *round;
 }
 
 /* The bytes of key k; its number can be had back. */
@@ -72,13 +71,14 @@ claim_of(struct member *m)
 static void
 add_one(struct member *m, struct race *race, uint64_t round, uint64_t k)
 {
+	const struct cell fresh = { .word = { round << 8 | 1 } };
 	struct probe p = probe_of(race, key_of(race, round, k));
 	uint64_t value;
 	struct view view;
 
 	for (unsigned tries = 0; tries < 1000000; tries++) {
 		if (!table_find(&race->table, &p, 0, &view)) {
-			if (table_insert(&race->table, &p, round << 8 | 1, 0,
+			if (table_insert(&race->table, &p, &fresh,
 			    claim_of(m), tries >= PATIENCE, is_old,
 			    &round) == INSERT_DONE)
 				return;
@@ -86,7 +86,7 @@ add_one(struct member *m, struct race *race, uint64_t round, uint64_t k)
 		}
 		value = state_value(view.state);
 		if (value >> 8 < round)
-			table_retire(&view);
+			table_retire(&race->table, &view);
 		else if (table_replace(&view, value + 1))
 			return;
 	}
@@ -104,13 +104,14 @@ judge(struct member *m, const struct race *race, uint64_t round)
 		struct entry *e = line_entry(race->table.base, i *
 		    race->table.entry_bytes);
 		uint64_t state = atomic_load(&e->state);
-		uint64_t key = atomic_load(&e->key[0]);
+		_Atomic uint64_t *word = entry_key(e, race->table.key_words);
+		uint64_t key = atomic_load(&word[0]);
 
 		if ((state & STATE_KIND_MASK) == STATE_CLAIMED)
 			m->trouble = "a claim was left behind";
 		if ((state & STATE_KIND_MASK) != STATE_LIVE)
 			continue;
-		if ((key & 0xff) >= KEYS || atomic_load(&e->key[1]) != ~key) {
+		if ((key & 0xff) >= KEYS || atomic_load(&word[1]) != ~key) {
 			m->trouble = "a key that nobody wrote";
 			continue;
 		}

@@ -55,7 +55,8 @@ for_each_live(void (*visit)(struct entry *entry, uint64_t argument),
 static void
 check_invariant(struct entry *entry, uint64_t argument)
 {
-	uint64_t base = (uint64_t)ctl_era(entry->ctl) << V_ERA_SHIFT;
+	uint64_t ctl = *entry_ctl(entry, KEY_WORDS_SMALL);
+	uint64_t base = (uint64_t)ctl_era(ctl) << V_ERA_SHIFT;
 	int64_t from_base = v_distance(state_value(entry->state), base);
 	int64_t slack = (int64_t)(rig.engine->clock_skew_ns * V_SPEED_MAX) + 2;
 
@@ -70,10 +71,11 @@ move_era(struct entry *entry, uint64_t era)
 	struct view view = {
 		.entry = entry,
 		.state = entry->state,
-		.ctl = entry->ctl,
+		.ctl = *entry_ctl(entry, KEY_WORDS_SMALL),
 	};
 
-	ck_assert(table_refresh_era(&view, (uint32_t)era));
+	ck_assert(table_refresh_era(&rig.engine->table, &view, 0,
+	    (uint32_t)era));
 }
 
 #endif

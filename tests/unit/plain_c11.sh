@@ -11,9 +11,9 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # By themselves in a folder, no other header of the engine can help.
-cp "$engine"/table.c "$engine"/table.h "$engine"/vclock.h \
-	"$engine"/ratio.h "$scratch"
-for header in table.h vclock.h ratio.h; do
+cp "$engine"/table.c "$engine"/table.h "$engine"/pair.h \
+	"$engine"/vclock.h "$engine"/ratio.h "$scratch"
+for header in table.h pair.h vclock.h ratio.h; do
 	printf '#include "%s"\n' "$header" >"$scratch/alone_${header%.h}.c"
 done
 for source in "$scratch"/*.c; do
@@ -22,7 +22,7 @@ for source in "$scratch"/*.c; do
 	"$@" -std=c11 -M "$source" | tr ' \\' '\n\n' | grep '\.h$' |
 		while read -r header; do
 			case ${header##*/} in
-			table.h | vclock.h | ratio.h | stdatomic.h | \
+			table.h | pair.h | vclock.h | ratio.h | stdatomic.h | \
 				stdbool.h | *stddef*.h | stdint*.h)
 				;;
 			*)

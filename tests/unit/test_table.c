@@ -18,19 +18,24 @@ struct ages {
 	uint32_t era;
 };
 
+/* Small entries, wide ones, and those of long keys. */
+#define FOR_EACH_LAYOUT(words) \
+	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX; \
+	     words += words == KEY_WORDS_SMALL ? 2 : 1)
+
 static struct table table;
 static void *memory;
 static struct ages ages;
 static uint64_t claims;
 
 static bool
-is_old(void *context, uint32_t limit, uint64_t value, uint32_t era)
+is_old(void *context, uint32_t limit, const struct cell *cell)
 {
 	struct ages *a = context;
 
 	a->limit = limit;
-	a->era = era;
-	return value < a->now;
+	a->era = cell->era[0];
+	return cell->word[0] < a->now;
 }
 
 static void
@@ -63,21 +68,34 @@ probe_of(uint64_t hash, uint32_t limit, uint64_t n)
 	};
 
 	if (table.key_words > KEY_WORDS_SMALL)
-		p.word[KEY_WORDS_MAX - 1] = n * 3;
+		p.word[table.key_words - 1] = n * 3;
 	return p;
+}
+
+static enum insert_result
+insert_cell(const struct probe *p, uint64_t value, uint32_t era,
+    bool impatient)
+{
+	const struct cell cell = { .word = { value }, .era = { era } };
+
+	return table_insert(&table, p, &cell, claims++, impatient, is_old,
+	    &ages);
 }
 
 static enum insert_result
 insert(const struct probe *p, uint64_t value)
 {
-	return table_insert(&table, p, value, 7, claims++, false, is_old,
-	    &ages);
+	return insert_cell(p, value, 7, false);
 }
 
 static bool
 find(const struct probe *p, struct view *view)
 {
-	return table_find(&table, p, 0, view);
+	if (!table_find(&table, p, 0, view))
+		return false;
+	if (table_is_wide(&table))
+		table_look_wide(view);
+	return true;
 }
 
 static uint64_t
@@ -158,8 +176,7 @@ END_TEST
 /* Each window: its home first, no line twice, none outside the array. */
 START_TEST(windows)
 {
-	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX;
-	     words += 3) {
+	FOR_EACH_LAYOUT(words) {
 		open_table(256, words);
 		for (uint64_t home = 0; home <= table.line_mask; home++) {
 			bool seen[256] = { false };
@@ -192,8 +209,7 @@ START_TEST(contents)
 	const uint32_t eras[] = { 0, 1, 0x80000000, UINT32_MAX };
 	const uint64_t tags[] = { 0, 1, 0x8000, 0xffff };
 
-	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX;
-	     words += 3)
+	FOR_EACH_LAYOUT(words)
 		for (unsigned i = 0; i < 256; i++) {
 			uint64_t value = values[i & 3];
 			uint32_t limit = limits[i >> 2 & 3];
@@ -205,8 +221,7 @@ START_TEST(contents)
 			p = probe_of(TAG(tags[i >> 6]) + 3, limit, i);
 			ck_assert(!find(&p, &view));
 			ck_assert_ptr_null(view.entry);
-			ck_assert_int_eq(table_insert(&table, &p, value, era,
-			    (1ull << 57) - 1, false, is_old, &ages),
+			ck_assert_int_eq(insert_cell(&p, value, era, false),
 			    INSERT_DONE);
 			ck_assert(find(&p, &view));
 			ck_assert_uint_eq(state_value(view.state), value);
@@ -222,8 +237,7 @@ END_TEST
 /* B069: keys are compared, not only their hashes. */
 START_TEST(equal_hashes)
 {
-	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX;
-	     words += 3) {
+	FOR_EACH_LAYOUT(words) {
 		const uint64_t hash = TAG(0x1234) + 9;
 		struct probe p;
 		struct view view;
@@ -246,7 +260,7 @@ START_TEST(equal_hashes)
 		/* delete one; the others stay, and it starts anew */
 		p = probe_of(hash, 1, 0);
 		ck_assert(find(&p, &view));
-		ck_assert(table_retire(&view));
+		ck_assert(table_retire(&table, &view));
 		ck_assert(!find(&p, &view));
 		p = probe_of(hash, 1, 1);
 		ck_assert_uint_eq(found_value(&p), 1001);
@@ -261,8 +275,7 @@ END_TEST
 /* Keys that differ in one bit of one word, and in nothing else. */
 START_TEST(each_word_counts)
 {
-	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX;
-	     words += 3) {
+	FOR_EACH_LAYOUT(words) {
 		struct probe p = { .hash = 5, .identity = 6 };
 		struct view view;
 
@@ -302,8 +315,7 @@ END_TEST
 /* From every home, past the end of the array and on at its start. */
 START_TEST(around_the_end)
 {
-	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX;
-	     words += 3) {
+	FOR_EACH_LAYOUT(words) {
 		struct probe p;
 		struct view view;
 
@@ -320,7 +332,7 @@ START_TEST(around_the_end)
 			for (uint64_t n = 0; n < WINDOW_SLOTS; n++) {
 				p = probe_of(home, 0, n);
 				ck_assert(find(&p, &view));
-				ck_assert(table_retire(&view));
+				ck_assert(table_retire(&table, &view));
 			}
 		}
 		ck_assert_uint_eq(count_kind(STATE_LIVE), 0);
@@ -381,8 +393,8 @@ START_TEST(generation_tells_owners_apart)
 	ck_assert(find(&p, &first));
 	for (int owners = 1; owners < 8; owners++) {
 		ck_assert(find(&p, &last));
-		ck_assert(table_retire(&last));
-		ck_assert(!table_retire(&last));
+		ck_assert(table_retire(&table, &last));
+		ck_assert(!table_retire(&table, &last));
 		ck_assert(!table_replace(&last, 5));
 		ck_assert_int_eq(insert(&p, 5), INSERT_DONE);
 		ck_assert(find(&p, &last));
@@ -390,7 +402,7 @@ START_TEST(generation_tells_owners_apart)
 		ck_assert_uint_eq(state_value(last.state), 5);
 		ck_assert(!table_unchanged(&first));
 		ck_assert(!table_replace(&first, 6));
-		ck_assert(!table_retire(&first));
+		ck_assert(!table_retire(&table, &first));
 	}
 	close_table();
 }
@@ -425,9 +437,10 @@ START_TEST(era_moves_on)
 	ck_assert_int_eq(insert(&p, 5), INSERT_DONE);
 	ck_assert(find(&p, &one));
 	ck_assert(find(&p, &two));
-	ck_assert(table_refresh_era(&one, 8));
+	ck_assert(table_refresh_era(&table, &one, 0, 8));
 	ck_assert_uint_eq(ctl_era(one.ctl), 8);
-	ck_assert(!table_refresh_era(&two, 8)); /* it has moved already */
+	/* it has moved already */
+	ck_assert(!table_refresh_era(&table, &two, 0, 8));
 	ck_assert(find(&p, &two));
 	ck_assert_uint_eq(ctl_era(two.ctl), 8);
 	ck_assert_uint_eq(ctl_limit(two.ctl), 3);
@@ -452,7 +465,7 @@ START_TEST(no_second_entry)
 	ck_assert_int_eq(insert(&a, 5), INSERT_DONE);
 	ck_assert_int_eq(insert(&b, 6), INSERT_DONE);
 	ck_assert(find(&a, &view));
-	ck_assert(table_retire(&view));
+	ck_assert(table_retire(&table, &view));
 	ck_assert_int_eq(insert(&b, 7), INSERT_AGAIN);
 	ck_assert_uint_eq(count_kind(STATE_LIVE), 1);
 	ck_assert_uint_eq(count_kind(STATE_CLAIMED), 0);
@@ -473,7 +486,7 @@ claim_by_hand(const struct probe *p, unsigned i)
 	uint64_t state = ++claims << STATE_CLAIM_SHIFT | STATE_CLAIMED;
 
 	atomic_store(&e->state, state);
-	atomic_store(&e->ctl, p->identity);
+	atomic_store(entry_ctl(e, table.key_words), p->identity);
 	return state;
 }
 
@@ -493,8 +506,7 @@ START_TEST(rival_before_me)
 	ck_assert_uint_eq(atomic_load(&slot(0, 0)->state), state);
 	ck_assert(!find(&p, &view));
 	/* impatient */
-	ck_assert_int_eq(table_insert(&table, &p, 5, 7, claims++, true,
-	    is_old, &ages), INSERT_DONE);
+	ck_assert_int_eq(insert_cell(&p, 5, 7, true), INSERT_DONE);
 	ck_assert_uint_eq(atomic_load(&slot(0, 0)->state),
 	    state | STATE_KILLED);
 	ck_assert_uint_eq(found_value(&p), 5);
@@ -575,14 +587,12 @@ START_TEST(all_zeros)
 	struct probe p = { 0 };
 	struct view view;
 
-	for (unsigned words = KEY_WORDS_SMALL; words <= KEY_WORDS_MAX;
-	     words += 3) {
+	FOR_EACH_LAYOUT(words) {
 		open_table(64, words);
 		ck_assert(!find(&p, &view));
-		ck_assert_int_eq(table_insert(&table, &p, 0, 0, 0, false,
-		    is_old, &ages), INSERT_DONE);
+		ck_assert_int_eq(insert_cell(&p, 0, 0, false), INSERT_DONE);
 		ck_assert(find(&p, &view));
-		ck_assert(table_retire(&view));
+		ck_assert(table_retire(&table, &view));
 		ck_assert(!find(&p, &view));
 		close_table();
 	}
